@@ -341,7 +341,7 @@ pub(crate) fn assemble(engines: Vec<Box<dyn Engine>>, options: &crate::Options) 
     let words = Box::new(crate::commit_table::VolatileWords::new());
     let commits = crate::commit_table::CommitTable::new(words);
     let start = std::time::Instant::now();
-    let parts = crate::open::Parts {
+    let parts = crate::open::Components {
         engines,
         commits,
         descriptor,

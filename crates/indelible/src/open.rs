@@ -162,7 +162,7 @@ impl Database {
             None => Box::new(VolatileWords::new()),
         };
         let commits = CommitTable::new(words);
-        let parts = Parts {
+        let parts = Components {
             engines,
             commits,
             descriptor: recorded,
@@ -205,7 +205,7 @@ impl Database {
             Some(next) => take_generation(&platform, &recorded, (roster.as_ref(), &next))?,
             None => None,
         };
-        let parts = Parts {
+        let parts = Components {
             engines,
             commits,
             descriptor: recorded,
@@ -220,7 +220,7 @@ impl Database {
 
     /// Assembles an open database.
     pub(crate) fn assemble(
-        parts: Parts,
+        parts: Components,
         options: &Options,
         start: Instant,
         platform: Box<dyn Keeper>,
@@ -232,12 +232,12 @@ impl Database {
     /// As [`Database::assemble`], for handles of the open database with this serial number.
     pub(crate) fn assemble_as(
         serial: u64,
-        parts: Parts,
+        parts: Components,
         options: &Options,
         start: Instant,
         platform: Box<dyn Keeper>,
     ) -> Result<Self> {
-        let Parts {
+        let Components {
             mut engines,
             commits,
             descriptor,
@@ -310,8 +310,8 @@ impl Database {
     }
 }
 
-/// The parts of a database that were opened one by one.
-pub(crate) struct Parts {
+/// The components of a database that were opened one by one.
+pub(crate) struct Components {
     pub(crate) engines: Vec<Box<dyn Engine>>,
     pub(crate) commits: CommitTable,
     pub(crate) descriptor: Descriptor,

@@ -46,7 +46,7 @@ pub(crate) enum State {
 
 /// Location of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FileLocation {
     /// Among the files of the database.
     Files,
     /// In the log's own directory.
@@ -58,7 +58,7 @@ enum Place {
 /// A file that must be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listed {
-    place: Place,
+    place: FileLocation,
     bytes: u64,
     name: String,
 }
@@ -77,7 +77,7 @@ const FIRST: u64 = 1;
 impl Roster {
     /// The roster of a new database, all of whose files are there.
     pub(crate) fn first<P: Platform>(platform: &P, recorded: &Descriptor) -> Result<Self> {
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let files = places.files(platform, recorded, State::Running)?;
         Ok(Self {
             generation: FIRST,
@@ -121,7 +121,7 @@ impl Roster {
                 checked => return checked.map(|()| (of(roster.generation), false)),
             }
         }
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let mut all = Vec::new();
         for listed in places.files(platform, recorded, State::Running)? {
             let found = places.look(platform, recorded, &listed)?;
@@ -141,7 +141,7 @@ impl Roster {
 
     /// Fails if a file is missing, cut short or an older copy of itself.
     pub(crate) fn check<P: Platform>(&self, platform: &P, recorded: &Descriptor) -> Result<()> {
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let mut found = Vec::with_capacity(self.files.len());
         for listed in &self.files {
             found.push(places.look(platform, recorded, listed)?);
@@ -209,7 +209,7 @@ impl Roster {
         recorded: &Descriptor,
         newest: u64,
     ) -> Result<Self> {
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let generation = newest.max(FIRST) + 1;
         Ok(Self {
             generation,
@@ -225,7 +225,7 @@ impl Roster {
 
     /// The generation that a database of format 1 has by its files; 0 if they have none.
     pub(crate) fn found<P: Platform>(platform: &P, recorded: &Descriptor) -> Result<u64> {
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let mut newest = 0;
         for listed in places.files(platform, recorded, State::Running)? {
             let found = places.look(platform, recorded, &listed)?;
@@ -238,7 +238,7 @@ impl Roster {
     /// Notes durably that the database was closed in order, after all its files were.
     fn seal<P: Platform>(platform: &P, recorded: &Descriptor, newest: u64) -> Result<()> {
         let begun = Self::begin(platform, recorded, newest)?;
-        let places = Places::of(platform)?;
+        let places = Directories::of(platform)?;
         let roster = Self {
             state: State::Closed,
             files: places.files(platform, recorded, State::Closed)?,
@@ -265,9 +265,9 @@ impl Roster {
         bytes.extend_from_slice(&(self.files.len() as u32).to_le_bytes());
         for listed in &self.files {
             let place: u32 = match listed.place {
-                Place::Files => 0,
-                Place::Log => 1,
-                Place::Memories => 2,
+                FileLocation::Files => 0,
+                FileLocation::Log => 1,
+                FileLocation::Memories => 2,
             };
             bytes.extend_from_slice(&place.to_le_bytes());
             bytes.extend_from_slice(&listed.bytes.to_le_bytes());
@@ -302,9 +302,9 @@ impl Roster {
         let mut files = Vec::new();
         for _ in 0..count {
             let place = match reader.number(WHAT).ok()? {
-                0 => Place::Files,
-                1 => Place::Log,
-                2 => Place::Memories,
+                0 => FileLocation::Files,
+                1 => FileLocation::Log,
+                2 => FileLocation::Memories,
                 _ => return None,
             };
             files.push(Listed {
@@ -336,12 +336,12 @@ struct Found {
 }
 
 /// The directories of the database.
-struct Places<D> {
+struct Directories<D> {
     files: D,
     log: Option<D>,
 }
 
-impl<D: Directory> Places<D> {
+impl<D: Directory> Directories<D> {
     fn of<P: Platform<Files = D>>(platform: &P) -> Result<Self> {
         Ok(Self {
             files: platform.files(0)?,
@@ -349,18 +349,18 @@ impl<D: Directory> Places<D> {
         })
     }
 
-    fn directory(&self, place: Place) -> Option<&D> {
+    fn directory(&self, place: FileLocation) -> Option<&D> {
         match place {
-            Place::Files => Some(&self.files),
-            Place::Log => self.log.as_ref(),
-            Place::Memories => None,
+            FileLocation::Files => Some(&self.files),
+            FileLocation::Log => self.log.as_ref(),
+            FileLocation::Memories => None,
         }
     }
 
     /// Names of the database's files, in their directories; the descriptor does not list itself.
-    fn names(&self) -> Result<Vec<(Place, String)>> {
+    fn names(&self) -> Result<Vec<(FileLocation, String)>> {
         let mut names = Vec::new();
-        for place in [Place::Files, Place::Log] {
+        for place in [FileLocation::Files, FileLocation::Log] {
             let Some(directory) = self.directory(place) else {
                 continue;
             };
@@ -403,7 +403,7 @@ impl<D: Directory> Places<D> {
         &self,
         platform: &P,
         recorded: &Descriptor,
-    ) -> Result<Vec<(Place, String)>> {
+    ) -> Result<Vec<(FileLocation, String)>> {
         let mut names = self.names()?;
         if names.iter().any(|(_, name)| name == COMMIT_TABLE) {
             return Ok(names);
@@ -415,7 +415,7 @@ impl<D: Directory> Places<D> {
         let mut add = |partition: u32, name: String| {
             let is_there = is_there(partition, &name);
             if is_there {
-                names.push((Place::Memories, name));
+                names.push((FileLocation::Memories, name));
             }
             is_there
         };
@@ -445,7 +445,7 @@ impl<D: Directory> Places<D> {
         let name = &listed.name;
         let offset = stamp::place(name);
         let Some(directory) = self.directory(listed.place) else {
-            if listed.place == Place::Log {
+            if listed.place == FileLocation::Log {
                 return Ok(None);
             }
             let source = platform.memories(descriptor::partition_of(name).unwrap_or_default());
@@ -605,7 +605,7 @@ mod tests {
             generation: 7,
             state: State::Closed,
             files: vec![Listed {
-                place: Place::Log,
+                place: FileLocation::Log,
                 bytes: 4096,
                 name: "p0.pool".to_owned(),
             }],

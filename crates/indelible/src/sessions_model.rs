@@ -43,7 +43,7 @@ struct Shared {
 }
 
 /// One session.
-struct Session {
+struct ModelSession {
     shared: Arc<Shared>,
     number: u64,
     owner: LockSession,
@@ -52,7 +52,7 @@ struct Session {
     isolation: Isolation,
 }
 
-impl Session {
+impl ModelSession {
     fn new(shared: &Arc<Shared>) -> Self {
         let number = {
             let mut content = shared.lock();
@@ -143,7 +143,7 @@ impl Content {
     }
 }
 
-impl Reads for Session {
+impl Reads for ModelSession {
     fn tables(&self) -> Vec<Arc<Table>> {
         let content = self.shared.lock();
         let tables = content.tables.values();
@@ -231,7 +231,7 @@ impl Reads for Session {
     }
 }
 
-impl Engine for Session {
+impl Engine for ModelSession {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         let key = key_of(&self.table(table)?.primary, row)?;
         self.change(table, &key, |table, rows| {
@@ -285,7 +285,7 @@ impl Engine for Session {
     }
 }
 
-impl Sessions for Session {
+impl Sessions for ModelSession {
     fn session(&self) -> Result<Box<dyn Engine>> {
         Ok(Box::new(Self::new(&self.shared)))
     }
@@ -315,7 +315,7 @@ impl Sessions for Session {
     }
 }
 
-impl Idle for Session {
+impl Idle for ModelSession {
     fn create_table(&mut self, def: &TableDef) -> Result<()> {
         let table = Table::new(def.clone(), LayoutKind::Together)
             .map_err(|error| StorageError::Unsupported(error.to_string()))?;
@@ -359,7 +359,7 @@ pub(crate) fn database_of_sessions(partitions: u32) -> crate::Database {
             freed: Condvar::new(),
             locks: LockManager::new(LockOptions::default()),
         };
-        Box::new(Session::new(&Arc::new(shared))) as Box<dyn Engine>
+        Box::new(ModelSession::new(&Arc::new(shared))) as Box<dyn Engine>
     };
     let options = crate::Options::new()
         .method(storage::engine::Method::FullPageWrites)

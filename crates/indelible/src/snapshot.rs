@@ -14,7 +14,7 @@ use crate::commit_table::{CommitTable, VolatileWords};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
-use crate::open::Parts;
+use crate::open::Components;
 use crate::options::{Mode, Options};
 use crate::roster::Held;
 use crate::table::{Index, Table};
@@ -92,7 +92,7 @@ impl Database {
         }
         drop(session);
         let options = Options::new().mode(Mode::ReadOnly);
-        let parts = Parts {
+        let parts = Components {
             engines,
             commits: CommitTable::new(Box::new(VolatileWords::new())),
             descriptor: core.descriptor,

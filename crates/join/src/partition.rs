@@ -273,7 +273,7 @@ impl Pass<'_> {
             let own = workers::share(input, thread, threads, 64);
             let input = std::iter::once(own);
             self.fill(&mut region, staging, input, route)?;
-            Ok(Part {
+            Ok(ThreadTuples {
                 tuples: region.tuples,
                 next: region.next,
                 counts: region.counts,
@@ -289,7 +289,7 @@ impl Pass<'_> {
 
 /// One thread's part of all partitions.
 #[derive(Clone, Copy, Debug)]
-struct Part<'a, T> {
+struct ThreadTuples<'a, T> {
     tuples: &'a [T],
     next: &'a [u32],
     counts: &'a [u32],
@@ -298,7 +298,7 @@ struct Part<'a, T> {
 /// A partitioned relation.
 #[derive(Debug)]
 pub(crate) struct Partitions<'a, T> {
-    parts: Vec<Part<'a, T>>,
+    parts: Vec<ThreadTuples<'a, T>>,
     fan_out: usize,
     block_tuples: usize,
 }
@@ -314,7 +314,7 @@ pub(crate) struct Span {
 impl<'a, T: Tuple> Partitions<'a, T> {
     /// The partitions of one region.
     pub(crate) fn of_region(region: &'a Region<'_, T>) -> Self {
-        let part = Part {
+        let part = ThreadTuples {
             tuples: &*region.tuples,
             next: &*region.next,
             counts: &*region.counts,
@@ -414,7 +414,7 @@ impl<'a, T: Tuple> Partitions<'a, T> {
 /// The blocks of one span, a few lines at a time.
 #[derive(Clone)]
 struct Blocks<'a, T> {
-    part: Part<'a, T>,
+    part: ThreadTuples<'a, T>,
     block: usize,
     /// Tuples of the block that were passed.
     passed: usize,

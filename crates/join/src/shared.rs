@@ -129,7 +129,7 @@ fn hot_key<T: Tuple>(r: &Partitions<'_, T>, partition: usize) -> Option<(T::Word
 
 /// The table of one partition.
 #[derive(Clone, Copy, Debug)]
-struct Place<W> {
+struct PartitionTable<W> {
     partition: usize,
     count: usize,
     hash: Hashed,
@@ -224,7 +224,7 @@ impl<'a, T: Tuple> SharedTables<'a, T> {
 }
 
 /// The large partitions that fit the memory.
-fn places<T: Tuple>(r: &Partitions<'_, T>, shape: Shape) -> Vec<Place<T::Word>> {
+fn places<T: Tuple>(r: &Partitions<'_, T>, shape: Shape) -> Vec<PartitionTable<T::Word>> {
     let mut room = shape.tuples_max;
     let mut places = Vec::new();
     let [first, second] = shape.route.strangers();
@@ -238,7 +238,7 @@ fn places<T: Tuple>(r: &Partitions<'_, T>, shape: Shape) -> Vec<Place<T::Word>> 
         let hot = shape.totals_only.then(|| hot_key(r, partition)).flatten();
         let others = hot.map_or(count, |(_, others)| others);
         let bucket_bits = others.max(1 << 10).min(count).ilog2();
-        places.push(Place {
+        places.push(PartitionTable {
             partition,
             count,
             hash: Hashed::spread(bucket_bits, shape.skipped_bits),
@@ -283,7 +283,7 @@ fn each<S: Send, R: Send>(
 struct Build<'b, 'r, T: Tuple> {
     threads: usize,
     r: &'b Partitions<'r, T>,
-    places: &'b [Place<T::Word>],
+    places: &'b [PartitionTable<T::Word>],
     /// Pieces of each table.
     pieces: usize,
 }
@@ -344,7 +344,7 @@ impl<T: Tuple> Build<'_, '_, T> {
     }
 
     /// All spans of a table's partition.
-    fn spans(&self, place: &Place<T::Word>) -> Vec<Span> {
+    fn spans(&self, place: &PartitionTable<T::Word>) -> Vec<Span> {
         let mut spans = Vec::new();
         self.r.groups(place.partition, usize::MAX / 2, &mut spans);
         spans

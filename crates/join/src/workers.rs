@@ -18,17 +18,19 @@ where
 {
     let mut places = Vec::with_capacity(states.len());
     for state in states {
-        places.push(Mutex::new(Place::Waits(state)));
+        places.push(Mutex::new(WorkerState::Waits(state)));
     }
     on_threads(places.len(), &|thread| {
         let mut place = lock(&places[thread]);
-        if let Place::Waits(state) = mem::replace(&mut *place, Place::Runs) {
-            *place = Place::Ended(work(thread, state));
+        if let WorkerState::Waits(state) = mem::replace(&mut *place, WorkerState::Runs) {
+            *place = WorkerState::Ended(work(thread, state));
         }
     })?;
     let mut results = Vec::with_capacity(places.len());
     for place in places {
-        if let Place::Ended(result) = place.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let WorkerState::Ended(result) =
+            place.into_inner().unwrap_or_else(PoisonError::into_inner)
+        {
             results.push(result?);
         }
     }
@@ -36,7 +38,7 @@ where
 }
 
 /// The work of one thread of a phase.
-enum Place<S, R> {
+enum WorkerState<S, R> {
     Waits(S),
     Runs,
     Ended(Result<R>),

@@ -230,7 +230,7 @@ fn statement(check: &Check) -> String {
 }
 
 /// A paper with its requested figures.
-pub struct Part<'r> {
+pub struct PaperSection<'r> {
     /// The paper.
     pub paper: &'static Paper,
     /// Its figures, in its order.
@@ -238,7 +238,7 @@ pub struct Part<'r> {
 }
 
 /// The whole page. With several papers, each has its own part, and headings name the paper.
-pub fn page(parts: &[Part<'_>], size: &Size) -> Page {
+pub fn page(parts: &[PaperSection<'_>], size: &Size) -> Page {
     let titles: Vec<&str> = parts.iter().map(|part| part.paper.title).collect();
     let leads: Vec<&str> = parts.iter().map(|part| part.paper.lead).collect();
     let mut sections = Vec::new();
@@ -370,7 +370,7 @@ fn compared(paper: &Paper) -> Section {
     }
 }
 
-fn facts(parts: &[Part<'_>], size: &Size) -> Vec<(String, String)> {
+fn facts(parts: &[PaperSection<'_>], size: &Size) -> Vec<(String, String)> {
     let figures = || parts.iter().flat_map(|part| &part.figures);
     let rows = || figures().flat_map(|figure| &figure.rows);
     let distinct = |text: &dyn Fn(&LabRow) -> String| {

@@ -84,7 +84,7 @@ pub struct Written {
 
 /// Writes under a directory for `duration`.
 pub fn measure(what: &Chunks, directory: &Path, duration: Duration) -> Result<Written> {
-    let places = Places {
+    let places = Offsets {
         sequential: what.pattern == Pattern::Sequential,
         chunk: what.bytes as u64,
         next: 0,
@@ -133,7 +133,7 @@ fn native_memories(directory: &Path, interface: Interface) -> NativeSource {
     NativeSource::new(directory, options)
 }
 
-fn allocator(source: &impl MemorySource, mut places: Places, span: Span<'_>) -> Result<Written> {
+fn allocator(source: &impl MemorySource, mut places: Offsets, span: Span<'_>) -> Result<Written> {
     let mut memory = source.create("chunks", AREA_BYTES)?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
@@ -148,7 +148,7 @@ fn allocator(source: &impl MemorySource, mut places: Places, span: Span<'_>) -> 
     })
 }
 
-fn filesystem(directory: &impl Directory, mut places: Places, span: Span<'_>) -> Result<Written> {
+fn filesystem(directory: &impl Directory, mut places: Offsets, span: Span<'_>) -> Result<Written> {
     let mut file = directory.create("chunks")?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
@@ -193,14 +193,14 @@ impl Span<'_> {
 }
 
 /// Where chunks go.
-struct Places {
+struct Offsets {
     sequential: bool,
     chunk: u64,
     next: u64,
     random: Random,
 }
 
-impl Places {
+impl Offsets {
     fn take(&mut self) -> u64 {
         let count = AREA_BYTES / self.chunk;
         let number = if self.sequential {

@@ -6,7 +6,7 @@
 //! object leaves what belongs to the parent as it is.
 
 use crate::error::{detached, raised, unusable};
-use crate::interrupt::Guard;
+use crate::interrupt::InterruptScope;
 use crate::load;
 use client::{Placeholders, ResultId, TypedClient};
 use indelible::Interrupt;
@@ -130,7 +130,7 @@ impl Connection {
         if !self.shared.stamp.is_here() {
             return Err(raised(py, indelible::Error::Forked.into()));
         }
-        let guard = Guard::new(self.shared.number, &self.shared.interrupt);
+        let guard = InterruptScope::new(self.shared.number, &self.shared.interrupt);
         let result = detached(py, || self.shared.with(work));
         if guard.is_some() && result.is_err() {
             // The handler of Ctrl-C raises KeyboardInterrupt, which tells more.

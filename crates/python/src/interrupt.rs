@@ -52,12 +52,12 @@ static BEFORE: AtomicUsize = AtomicUsize::new(0);
 type Handler = extern "C" fn(c_int);
 
 /// For its lifetime a SIGINT ends the statement.
-pub(crate) struct Guard {
+pub(crate) struct InterruptScope {
     /// The call around this one, which has called a function of Python.
     outer: Option<(u64, Interrupt)>,
 }
 
-impl Guard {
+impl InterruptScope {
     /// In the main thread only: signals are Python's business there. `number` is the connection's.
     pub(crate) fn new(number: u64, interrupt: &Interrupt) -> Option<Self> {
         if !is_main_thread() {
@@ -77,7 +77,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for InterruptScope {
     fn drop(&mut self) {
         IS_RUNNING.store(self.outer.is_some(), Ordering::Release);
         // An interrupt that comes late would end the next statement.

@@ -96,7 +96,7 @@ impl BarChart {
         let ends = ranges.flatten().map(|(_, high)| *high);
         let left = text_width(self.series.iter()) + 14.0;
         let right = WIDTH - text_width(bars().map(|(_, text)| text)) - 10.0;
-        let place = Place {
+        let place = BarArea {
             left,
             room: (right - left).max(40.0),
             axis: Axis::over(bars().map(|(value, _)| *value).chain(ends), self.scale),
@@ -128,13 +128,13 @@ pub(crate) const BAR_PITCH: f64 = 19.0;
 pub(crate) const BAR: f64 = 15.0;
 
 /// Start of the bars of a chart, their greatest length, and the value of a unit of length.
-pub(crate) struct Place {
+pub(crate) struct BarArea {
     pub(crate) left: f64,
     pub(crate) room: f64,
     pub(crate) axis: Axis,
 }
 
-impl Place {
+impl BarArea {
     /// Draws the axis below the bars, with the names of its ends; returns its lower end.
     pub(crate) fn marks(&self, body: &mut String, y: f64) -> f64 {
         line(body, (self.left, y), (self.left + self.room, y));

@@ -4,7 +4,7 @@
 //! and starts at zero, so that pieces and bars can be compared.
 
 use crate::plot::{
-    Axis, BAR, BAR_PITCH, CHARACTER, COLOURS, Place, Scale, WIDTH, escape, frame, short_number,
+    Axis, BAR, BAR_PITCH, BarArea, CHARACTER, COLOURS, Scale, WIDTH, escape, frame, short_number,
     text, text_width,
 };
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ impl StackChart {
         let mut y = self.legend(&mut body) + 10.0;
         let left = text_width(self.bars.iter().map(|bar| &bar.name)) + 14.0;
         let labels = text_width(self.bars.iter().map(|bar| &bar.label));
-        let place = Place {
+        let place = BarArea {
             left,
             room: (WIDTH - labels - 10.0 - left).max(40.0),
             axis: Axis::over(self.bars.iter().map(StackBar::total), Scale::Linear),

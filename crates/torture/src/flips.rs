@@ -6,7 +6,7 @@
 
 use crate::check::Failure;
 use crate::damage::{DamageReport, Spot, Subject, Trial, Tried, Verdict, Worker, sweep};
-use crate::kinds::{Part, judge, parts};
+use crate::kinds::{ByteRange, judge, parts};
 use crate::search::new_world;
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
@@ -91,7 +91,7 @@ struct Target {
 /// The bytes of a memory or file that are of one kind.
 #[derive(Default)]
 struct Kind {
-    parts: Vec<Part>,
+    parts: Vec<ByteRange>,
     bytes: u64,
 }
 

@@ -28,7 +28,7 @@ const LIST: &str = "list";
 
 /// A run of bytes of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ByteRange {
     pub(crate) kind: String,
     pub(crate) start: u64,
     pub(crate) bytes: u64,
@@ -40,9 +40,9 @@ pub(crate) fn parts(
     options: &EngineOptions,
     name: &str,
     content: &[u8],
-) -> Vec<Part> {
+) -> Vec<ByteRange> {
     let file = kind_of_file(name);
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<ByteRange> = Vec::new();
     let mut at = 0;
     while at < content.len() {
         let rest = &content[at..];
@@ -58,7 +58,7 @@ pub(crate) fn parts(
         at += bytes as usize;
         match parts.last_mut() {
             Some(last) if last.kind == file && kind == file => last.bytes += bytes,
-            _ => parts.push(Part { kind, start, bytes }),
+            _ => parts.push(ByteRange { kind, start, bytes }),
         }
     }
     parts

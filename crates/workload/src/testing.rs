@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static PLACES: AtomicU32 = AtomicU32::new(0);
 
 /// A database in a directory of its own, removed on drop.
-pub(crate) struct Place {
+pub(crate) struct TestDatabase {
     pub(crate) database: Option<Database>,
     pub(crate) path: PathBuf,
 }
 
-impl Place {
+impl TestDatabase {
     pub(crate) fn new(name: &str, method: Method, partitions: u32) -> Self {
         Self::with(name, &Options::new().method(method).partitions(partitions))
     }
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDatabase {
     fn drop(&mut self) {
         drop(self.database.take());
         let _ = std::fs::remove_dir_all(&self.path);

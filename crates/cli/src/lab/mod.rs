@@ -26,7 +26,7 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use lab::experiment::{Experiment, Kind, Paper};
 use lab::judge::Verdict;
-use lab::page::{self, Figure, Part};
+use lab::page::{self, Figure, PaperSection};
 use lab::point::Point;
 use lab::rows::{self, Accept, LabRow, Rows};
 use lab::size::Size;
@@ -281,13 +281,13 @@ fn report(
             ablation::ablated(experiment, rows, (&size, args.seed, first_variant(args))),
         )
     };
-    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut parts: Vec<PaperSection<'_>> = Vec::new();
     for paper in PAPERS {
         let is_own = |of: &&Experiment| paper.experiments.iter().any(|own| own.name == of.name);
         let own = experiments.iter().copied().filter(is_own);
         let figures: Vec<Figure<'_>> = own.map(figure).collect();
         if !figures.is_empty() {
-            parts.push(Part { paper, figures });
+            parts.push(PaperSection { paper, figures });
         }
     }
     let figures = || parts.iter().flat_map(|part| &part.figures);

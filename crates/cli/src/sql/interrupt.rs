@@ -10,15 +10,15 @@ use std::time::Duration;
 static RUNNING: Mutex<Option<Box<dyn Cancel>>> = Mutex::new(None);
 
 /// A statement that Ctrl-C stops, as long as this lives.
-pub(super) struct Guard(());
+pub(super) struct InterruptScope(());
 
 /// Lets Ctrl-C stop a statement instead of the program.
-pub(super) fn guard(cancel: Box<dyn Cancel>) -> Guard {
+pub(super) fn guard(cancel: Box<dyn Cancel>) -> InterruptScope {
     set(Some(cancel));
-    Guard(())
+    InterruptScope(())
 }
 
-impl Drop for Guard {
+impl Drop for InterruptScope {
     fn drop(&mut self) {
         set(None);
     }

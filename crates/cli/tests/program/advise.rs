@@ -5,7 +5,7 @@
 //! traces recorded by `bench`.
 
 use crate::browser;
-use crate::common::{Place, fail, succeed};
+use crate::common::{TestDirectory, fail, succeed};
 use serde_json::Value;
 
 /// A run on small tables, without delays.
@@ -44,7 +44,7 @@ fn first(rows: &[Value]) -> &str {
 
 #[test]
 fn all_methods_are_judged_and_the_counts_repeat() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let path = place.at("here");
     let run = || advise(&["--rows", "100000", "--path", &path]);
     let rows = run();
@@ -147,7 +147,7 @@ fn the_choice_follows_what_was_counted() {
 
 #[test]
 fn a_recorded_trace_is_advised_on() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (trace, page) = (place.at("run.trace"), place.at("page.html"));
     succeed(&[
         "bench",
@@ -215,7 +215,7 @@ fn a_recorded_trace_is_advised_on() {
     what_is_no_whole_trace_is_refused(&place, &trace);
 }
 
-fn what_is_no_whole_trace_is_refused(place: &Place, trace: &str) {
+fn what_is_no_whole_trace_is_refused(place: &TestDirectory, trace: &str) {
     let bytes = std::fs::read(trace).unwrap();
     std::fs::write(trace, &bytes[..bytes.len() - 9]).unwrap();
     let cut = fail(1, &["advise", "--trace", trace, "--profile", "count"]);
@@ -230,7 +230,7 @@ fn what_is_no_whole_trace_is_refused(place: &Place, trace: &str) {
 
 #[test]
 fn a_tpcc_run_can_be_recorded_and_replayed() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let trace = place.at("tpcc.trace");
     succeed(&[
         "bench", "tpcc", "--method", "nvm-inp", "--scale", "0.01", "--txns", "300", "--record",
@@ -243,7 +243,7 @@ fn a_tpcc_run_can_be_recorded_and_replayed() {
 
 #[test]
 fn what_makes_no_sense_is_said() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let missing = place.at("missing");
     let cases: [(&[&str], &str); 13] = [
         (&["--mix", "deletes"], "shares of read, update"),

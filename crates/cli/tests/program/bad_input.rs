@@ -3,10 +3,10 @@
 //!
 //! Method: one case a mistake; each error must name the thing, and where it helps the remedy.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 
 /// A database with a small table.
-fn database(place: &Place) -> String {
+fn database(place: &TestDirectory) -> String {
     let db = place.at("db");
     succeed(&["create", &db]);
     let file = place.file("good.csv", "id,name,size\n1,one,10\n2,two,20\n");
@@ -16,7 +16,7 @@ fn database(place: &Place) -> String {
 
 #[test]
 fn bad_rows_are_named_by_line_and_column_and_nothing_is_imported() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let before = succeed(&["export", &db, "t"]);
     let bad = "id,name,size\n3,three,30\n4,four,many\n5,five\n2,again,1\n,none,1\n6,\"x\"y,1\n";
@@ -55,7 +55,7 @@ fn bad_rows_are_named_by_line_and_column_and_nothing_is_imported() {
 
 #[test]
 fn a_failed_import_leaves_no_table() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let file = place.file("twice.csv", "id\n1\n1\n");
     assert!(
@@ -66,7 +66,7 @@ fn a_failed_import_leaves_no_table() {
 
 #[test]
 fn files_that_are_no_tables_are_refused() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let import = |content: &str| {
         let file = place.file("file.csv", content);
@@ -103,7 +103,7 @@ fn files_that_are_no_tables_are_refused() {
 
 #[test]
 fn mistakes_in_names_and_keys_are_named() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     assert!(fail(1, &["get", &db, "none", "1"]).contains("no table `none`"));
     assert!(fail(1, &["get", &db, "t", "9"]).contains("no row with key 9"));
@@ -176,7 +176,7 @@ fn mistakes_in_names_and_keys_are_named() {
 
 #[test]
 fn places_that_are_no_databases_are_refused() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     assert!(fail(1, &["info", &place.at("nothing")]).contains("there is no database"));
     let file = place.file("file", "hello");
     assert!(fail(1, &["info", &file]).contains("is not a database"));
@@ -191,7 +191,7 @@ fn places_that_are_no_databases_are_refused() {
 
 #[test]
 fn verify_tells_sound_from_damaged_from_unreadable() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     assert_eq!(run(&["verify", &db]).status.code(), Some(0));
     assert!(fail(2, &["verify", &place.at("nothing")]).contains("the check could not be made"));
@@ -201,7 +201,7 @@ fn verify_tells_sound_from_damaged_from_unreadable() {
 
 #[test]
 fn unknown_words_and_impossible_pairs_are_usage_errors() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let new = place.at("new");
     assert!(fail(2, &["create", &new, "--method", "wal"]).contains("nvm-inp"));
     assert!(fail(2, &["create", &new, "--partitions", "0"]).contains("partitions"));
@@ -277,7 +277,7 @@ fn durability_is_not_claimed_on_shared_memory() {
     if !std::path::Path::new("/dev/shm").is_dir() {
         return;
     }
-    let place = Place::new();
+    let place = TestDirectory::new();
     let error = fail(1, &["create", &place.at("db"), "--domain", "flush"]);
     assert!(
         error.contains("shared memory") || error.contains("process"),

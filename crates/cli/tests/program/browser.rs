@@ -5,7 +5,7 @@
 //! them, not in the page, measures the boxes of all drawn things. If the machine has no Chromium or
 //! Chrome, a test says so and passes.
 
-use crate::common::Place;
+use crate::common::TestDirectory;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -103,7 +103,7 @@ pub(crate) fn look_in(page: &str, light: Light) -> Option<Seen> {
         eprintln!("skipped: none of {NAMES:?} is installed, so no page is looked at");
         return None;
     };
-    let place = Place::new();
+    let place = TestDirectory::new();
     let text = serde_json::to_string(page).unwrap().replace('<', "\\u003c");
     let around = place.file(
         "around.html",

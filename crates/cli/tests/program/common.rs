@@ -16,9 +16,9 @@ pub(crate) fn is_long() -> bool {
 }
 
 /// A directory that is removed on drop.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     /// A new empty directory.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

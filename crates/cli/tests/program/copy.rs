@@ -4,13 +4,13 @@
 //! Method: the shipped data set goes through all of them; then a damaged backup, a full disk and
 //! places that are taken.
 
-use crate::common::{AIRPORTS, Place, fail, run, succeed};
+use crate::common::{AIRPORTS, TestDirectory, fail, run, succeed};
 use indelible::Timestamp;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 /// A database with the data set and an index; its path and its dump.
-fn imported(place: &Place) -> (String, String) {
+fn imported(place: &TestDirectory) -> (String, String) {
     let db = place.at("db");
     succeed(&["create", &db, "--method", "nvm-inp", "--partitions", "2"]);
     succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
@@ -29,7 +29,7 @@ fn imported(place: &Place) -> (String, String) {
 
 #[test]
 fn a_backup_restores_and_a_conversion_converts() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, dump) = imported(&place);
     let file = place.at("db.backup");
     let facts = succeed(&["backup", &db, &file, "--format", "json"]);
@@ -72,7 +72,7 @@ fn a_backup_restores_and_a_conversion_converts() {
 
 #[test]
 fn what_cannot_be_done_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, _) = imported(&place);
     let file = place.at("db.backup");
     succeed(&["backup", &db, &file]);
@@ -102,7 +102,7 @@ fn what_cannot_be_done_leaves_nothing() {
 
 #[test]
 fn a_copy_has_its_log_and_archive_where_they_are_wanted() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, dump) = imported(&place);
     let file = place.at("db.backup");
     succeed(&["backup", &db, &file]);
@@ -135,7 +135,7 @@ fn a_copy_has_its_log_and_archive_where_they_are_wanted() {
 
 #[test]
 fn an_archive_is_replayed_over_a_backup_of_pages() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, first) = imported(&place);
     let [db_of_pages, archive, rows, base, new] =
         ["paged", "archive", "rows", "base", "new"].map(|name| place.at(name));
@@ -209,7 +209,7 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
 
 #[test]
 fn archives_of_several_partitions_are_replayed_up_to_a_mark_of_all() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, first) = imported(&place);
     let [paged, archive, base, new] =
         ["paged", "archive", "base", "new"].map(|name| place.at(name));
@@ -248,7 +248,7 @@ fn archives_of_several_partitions_are_replayed_up_to_a_mark_of_all() {
 
 #[test]
 fn a_database_shrinks_and_other_methods_say_why_not() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, dump) = imported(&place);
     let paged = place.at("paged");
     succeed(&["convert", &db, &paged, "--method", "full-page-writes"]);
@@ -273,7 +273,7 @@ fn a_database_shrinks_and_other_methods_say_why_not() {
 
 #[test]
 fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, _) = imported(&place);
     let file = place.at("db.backup");
     succeed(&["backup", &db, &file]);
@@ -318,7 +318,7 @@ fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone(
 
 #[test]
 fn a_file_that_cannot_grow_leaves_no_backup() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, dump) = imported(&place);
     // A limit of the file's size stands in for a full disk; its signal is ignored, so that the
     // write fails.
@@ -342,7 +342,7 @@ fn a_file_that_cannot_grow_leaves_no_backup() {
     );
 }
 
-fn names(place: &Place) -> Vec<String> {
+fn names(place: &TestDirectory) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(place.at("."))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

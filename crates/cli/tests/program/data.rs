@@ -3,7 +3,7 @@
 //! Method: the shipped data set and a small file with every type, NULLs, quotes and line ends are
 //! imported, exported, dumped, loaded and looked at.
 
-use crate::common::{AIRPORTS, Place, fail, succeed};
+use crate::common::{AIRPORTS, TestDirectory, fail, succeed};
 
 const TYPES: &str = "\
 id,flag,small,amount,ratio,code,name,note,raw,day,moment,token
@@ -17,7 +17,7 @@ name:varchar(40),note:text,raw:bytes,day:date,moment:timestamp,token:uuid";
 
 #[test]
 fn the_shipped_data_set_comes_back_as_it_is() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db, "--partitions", "3"]);
     let facts = succeed(&[
@@ -57,7 +57,7 @@ fn the_shipped_data_set_comes_back_as_it_is() {
 
 #[test]
 fn every_type_survives_export_and_import() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, file) = (place.at("db"), place.file("in.csv", TYPES));
     succeed(&["create", &db]);
     succeed(&[
@@ -88,7 +88,7 @@ fn every_type_survives_export_and_import() {
 
 #[test]
 fn a_dump_holds_the_whole_database() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, copy) = (place.at("db"), place.at("copy"));
     succeed(&["create", &db, "--partitions", "2"]);
     let file = place.file("in.csv", TYPES);
@@ -152,7 +152,7 @@ fn a_dump_holds_the_whole_database() {
 
 #[test]
 fn scans_follow_keys_and_indexes() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db, "--partitions", "2"]);
     succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
@@ -188,7 +188,7 @@ fn scans_follow_keys_and_indexes() {
 
 #[test]
 fn info_says_what_a_database_is() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db, "--method", "inp", "--layout", "separate"]);
     let info = succeed(&["info", &db, "--format", "json"]);

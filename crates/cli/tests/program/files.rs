@@ -4,7 +4,7 @@
 //! Method: each command that writes a file writes over everything that a path can name, with the
 //! full device and the pipe without a reader in the place of standard output.
 
-use crate::common::{AIRPORTS, Place, fail, run, succeed};
+use crate::common::{AIRPORTS, TestDirectory, fail, run, succeed};
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Command, Output, Stdio};
 
 /// A database with the data set.
-fn imported(place: &Place) -> String {
+fn imported(place: &TestDirectory) -> String {
     let db = place.at("db");
     succeed(&["create", &db, "--method", "full-page-writes"]);
     succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
@@ -56,7 +56,7 @@ fn fed(arguments: &[&str], bytes: &[u8]) -> Output {
 
 #[test]
 fn pipes_and_sockets_take_what_is_written_and_stay() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let (pipe, socket) = (place.at("pipe"), place.at("socket"));
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -98,7 +98,7 @@ fn same(found: &[u8], expected: &[u8]) {
 
 #[test]
 fn device_nodes_are_written_and_stay() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let node = place.at("node");
     let made = Command::new("mknod").args([&node, "c", "1", "3"]).output();
@@ -115,7 +115,7 @@ fn device_nodes_are_written_and_stay() {
 
 #[test]
 fn a_replaced_file_keeps_its_mode_and_its_links() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let (file, link) = (place.at("file"), place.at("link"));
     symlink("file", &link).unwrap();
@@ -137,7 +137,7 @@ fn a_replaced_file_keeps_its_mode_and_its_links() {
 /// fails. It leaves room for the stamp at 8 KiB that an opening for writing puts into each file.
 #[test]
 fn a_disk_that_fills_up_leaves_the_old_file() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let file = place.file("file", "old");
     let before = fs::read_dir(place.at(".")).unwrap().count();
@@ -158,7 +158,7 @@ fn a_disk_that_fills_up_leaves_the_old_file() {
 
 #[test]
 fn dumps_and_backups_go_through_pipes() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let dump = printed(&["dump", &db, "-"]);
     for (number, command) in writers(&db).iter().enumerate().skip(1) {
@@ -186,7 +186,7 @@ fn dumps_and_backups_go_through_pipes() {
 /// If data goes to standard output, the report goes to standard error.
 #[test]
 fn data_on_standard_output_stands_there_alone() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     for command in writers(&db) {
         let output = run(&[&command[..], &["-"]].concat());
@@ -200,7 +200,7 @@ fn data_on_standard_output_stands_there_alone() {
 
 /// Commands that change something, each a success on a database as [`imported`] makes one, with its
 /// expected results.
-fn changes(place: &Place, db: &str) -> Vec<Vec<String>> {
+fn changes(place: &TestDirectory, db: &str) -> Vec<Vec<String>> {
     let [new, other, third] = ["new", "other", "third"].map(|name| place.at(name));
     let (dump, backup, csv) = (place.at("dump"), place.at("backup"), place.at("csv"));
     let lines = [
@@ -228,7 +228,7 @@ fn full() -> File {
 
 #[test]
 fn a_full_standard_output_is_an_error_that_names_it() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let index = ["indexes", "create", &db, "airports", "by_state"];
     succeed(&[&index[..], &["--columns", "state"]].concat());
@@ -290,7 +290,7 @@ fn a_full_standard_output_is_an_error_that_names_it() {
 
 #[test]
 fn a_report_that_is_lost_does_not_hide_that_the_work_is_done() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     for command in changes(&place, &db) {
         let output = Command::new(env!("CARGO_BIN_EXE_indelible"))
@@ -316,7 +316,7 @@ fn a_report_that_is_lost_does_not_hide_that_the_work_is_done() {
 
 #[test]
 fn a_reader_that_went_away_ends_a_command_quietly() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     for command in [
         &["scan", &db, "airports", "--limit", "5000"][..],
@@ -358,7 +358,7 @@ fn a_reader_that_went_away_ends_a_command_quietly() {
 
 #[test]
 fn a_full_standard_error_changes_nothing() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = imported(&place);
     let end = |arguments: &[&str]| program(arguments).stderr(full()).output().unwrap();
     assert_eq!(end(&["info", &place.at("none")]).status.code(), Some(1));

@@ -4,7 +4,7 @@
 //! Method: a small file with one peculiarity each, from a disk and through a pipe; the imported
 //! rows are exported again.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_indelible");
 
 /// An empty database.
-fn database(place: &Place) -> String {
+fn database(place: &TestDirectory) -> String {
     let db = place.at("db");
     succeed(&["create", &db]);
     db
@@ -51,7 +51,7 @@ fn texts(output: &Output) -> (Option<i32>, String, String) {
 
 /// Imports a file of this content into a new table with key `id` and exports the table; the notes
 /// of the import come second.
-fn through(place: &Place, db: &str, content: &[u8], options: &[&str]) -> (String, String) {
+fn through(place: &TestDirectory, db: &str, content: &[u8], options: &[&str]) -> (String, String) {
     std::fs::write(place.at("in"), content).unwrap();
     let file = place.at("in");
     let import = ["import", db, "t", &file, "--primary-key", "id"];
@@ -72,7 +72,7 @@ fn rows(replaced: usize, line: &str) -> String {
 
 #[test]
 fn a_quote_inside_a_field_loses_no_rows() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let text = rows(500, "499,5\" pipe");
     let (exported, _) = through(&place, &db, text.as_bytes(), &[]);
@@ -82,7 +82,7 @@ fn a_quote_inside_a_field_loses_no_rows() {
 
 #[test]
 fn a_forgotten_quote_costs_one_row_from_files_and_pipes() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let text = rows(500, "499,\"5 pipe");
     let file = place.file("in.csv", &text);
@@ -131,7 +131,7 @@ fn a_forgotten_quote_costs_one_row_from_files_and_pipes() {
 
 #[test]
 fn only_bad_rows_are_a_failure() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let file = place.file("in.csv", "id,name\n1\n2,a,b\n3,\"x\"y");
     let import = [
@@ -172,7 +172,7 @@ fn only_bad_rows_are_a_failure() {
 
 #[test]
 fn line_ends_of_every_kind_are_read() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let expected = "id,name\n1,one\n2,\"a\rb\"\n";
     for line_end in ["\n", "\r\n", "\r"] {
@@ -189,7 +189,7 @@ fn line_ends_of_every_kind_are_read() {
 
 #[test]
 fn types_are_inferred_from_pipes() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let file = place.file("in.csv", "id,size\n1,2.50\n2,13.75\n");
     let import = ["import", &db, "t", "-", "--primary-key", "id"];
@@ -215,7 +215,7 @@ fn types_are_inferred_from_pipes() {
 
 #[test]
 fn a_pipe_that_cannot_be_kept_is_one_clear_error() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let mut text = b"id,note\n".to_vec();
     for id in 0..66 {
@@ -245,7 +245,7 @@ fn a_pipe_that_cannot_be_kept_is_one_clear_error() {
 
 #[test]
 fn files_without_a_header_have_columns_all_the_same() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let table = "--no-header --columns id,name,size --separator |";
     let options: Vec<&str> = table.split(' ').collect();
@@ -295,7 +295,7 @@ fn files_without_a_header_have_columns_all_the_same() {
 
 #[test]
 fn separators_are_named_and_suggested() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let expected = "id,size\n1,\"2,5\"\n";
     let cases: [(&str, &[&str]); 5] = [
@@ -342,7 +342,7 @@ fn separators_are_named_and_suggested() {
 
 #[test]
 fn words_for_null_are_null_if_asked_for_and_hinted_at_if_not() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let text = b"# made by hand\nid,size,name\n1,NA,NA\n# more\n2,5,\"NA\"\n3,\"\",\n";
     let comment = ["--comment", "#"];
@@ -378,7 +378,7 @@ fn words_for_null_are_null_if_asked_for_and_hinted_at_if_not() {
 
 #[test]
 fn names_of_columns_are_checked_with_their_position() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let refused = |text: &str| {
         let file = place.file("in.csv", text);
@@ -396,7 +396,7 @@ fn names_of_columns_are_checked_with_their_position() {
 
 #[test]
 fn compressed_files_are_read_and_other_kinds_are_refused() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let text = rows(2, "0,zero");
     let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -445,7 +445,7 @@ fn compressed_files_are_read_and_other_kinds_are_refused() {
 
 #[test]
 fn every_text_survives_export_and_import() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let header = "\"sep=;\",\" blank \",\"com,ma\"\n";
     let body = [
@@ -490,7 +490,7 @@ fn every_text_survives_export_and_import() {
 /// options, and the program had no option to raise the limit.
 #[test]
 fn the_memory_of_an_import_has_a_limit_that_can_be_raised() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = database(&place);
     let file = place.file("in.csv", &rows(500, "499,x"));
     let import = ["import", &db, "t", &file, "--primary-key", "id"];

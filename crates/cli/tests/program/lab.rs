@@ -6,14 +6,14 @@
 //! this size they mean nothing. The page is looked at in a real browser where there is one.
 
 use crate::browser;
-use crate::common::{Place, fail, is_long, succeed};
+use crate::common::{TestDirectory, fail, is_long, succeed};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn rows(place: &Place, out: &str) -> Vec<Value> {
+fn rows(place: &TestDirectory, out: &str) -> Vec<Value> {
     let text = place.read(&format!("{out}/rows.jsonl"));
     // The last line may be torn while a run goes on.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -38,7 +38,7 @@ fn counted(printed: &str, experiments: usize) {
 }
 
 /// The file of verdicts has every field, for both variants.
-fn check_verdicts(place: &Place) {
+fn check_verdicts(place: &TestDirectory) {
     let text = place.read("out/verdicts.jsonl");
     let lines: Vec<Value> = text
         .lines()
@@ -63,7 +63,7 @@ fn check_verdicts(place: &Place) {
 
 #[test]
 fn every_kind_of_run_gives_rows_and_a_page() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let out = place.at("out");
     let names = [
         "n-store/fig1",
@@ -112,7 +112,7 @@ fn every_kind_of_run_gives_rows_and_a_page() {
 
 #[test]
 fn joins_have_rows_and_a_page_as_well() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let out = place.at("out");
     let arguments = ["lab", "run", "joins/all", "--smoke", "--out", &out];
     let printed = succeed(&[arguments.as_slice(), &["--format", "json"]].concat());
@@ -158,7 +158,7 @@ fn joins_have_rows_and_a_page_as_well() {
 
 #[test]
 fn nv_logging_has_rows_and_a_page_as_well() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let out = place.at("out");
     let names: &[&str] = if is_long() {
         &[
@@ -210,7 +210,7 @@ fn nv_logging_has_rows_and_a_page_as_well() {
 
 #[test]
 fn nvram_era_has_rows_and_a_page_as_well() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let out = place.at("out");
     let run = [
         "lab",
@@ -243,7 +243,7 @@ fn nvram_era_has_rows_and_a_page_as_well() {
 }
 
 /// Every number of a row is there again, and a name that is none is refused.
-fn a_row_is_measured_again(place: &Place, out: &str, row: &Value) {
+fn a_row_is_measured_again(place: &TestDirectory, out: &str, row: &Value) {
     let config = row["config"].as_str().unwrap();
     let again = ["lab", "replay", config, "--out", out, "--format", "json"];
     let printed = succeed(&again);
@@ -275,7 +275,7 @@ fn check_probes(row: &Value) {
     assert!(latencies.is_sorted(), "{row}");
 }
 
-fn two_papers_share_a_page(place: &Place, out: &str) {
+fn two_papers_share_a_page(place: &TestDirectory, out: &str) {
     let names = ["joins/fig11", "n-store/fig1"];
     let arguments = [
         &["lab", "report"],
@@ -343,7 +343,7 @@ fn check_rows(rows: &[Value]) {
 }
 
 /// The page loads nothing, and the table has all rows.
-fn check_files(place: &Place, rows: usize) {
+fn check_files(place: &TestDirectory, rows: usize) {
     let page = place.read("out/report.html");
     assert!(page.contains("section 5.3"));
     for loader in ["<script", "src=", "href=", "url(", "@import"] {
@@ -355,7 +355,7 @@ fn check_files(place: &Place, rows: usize) {
 
 #[test]
 fn a_killed_run_goes_on_where_it_stopped() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let out = place.at("out");
     let arguments = ["lab", "run", "n-store/fig6", "--smoke", "--out", &out];
     let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))
@@ -426,7 +426,7 @@ fn the_list_names_every_figure() {
         assert!(listed.contains(name), "{name}");
     }
     // A wrong name is answered with the way to the right ones, before anything is run or made.
-    let place = Place::new();
+    let place = TestDirectory::new();
     for name in ["n-store/fig99", "joins/fig5", "fig5", "all", "joins/", ""] {
         let out = place.at("none");
         let error = fail(2, &["lab", "run", name, "--smoke", "--out", &out]);

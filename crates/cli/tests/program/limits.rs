@@ -3,7 +3,7 @@
 //!
 //! Method: a shell sets the limit for the program; following the advice of the error must succeed.
 
-use crate::common::{Place, succeed};
+use crate::common::{TestDirectory, succeed};
 use indelible::{Database, Method};
 use std::fs;
 use std::process::Command;
@@ -46,7 +46,7 @@ fn number_after<'e>(errors: &'e str, words: &str) -> &'e str {
 }
 
 fn create_as_advised(method: Method, limit: &str, partitions: &str) {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     let name = method.name();
     let create = |partitions| ["create", &db, "--method", name, "--partitions", partitions];
@@ -87,7 +87,7 @@ fn too_many_partitions_for_addresses_are_refused_with_a_number_that_fits() {
 
 #[test]
 fn a_database_that_exists_says_what_it_takes() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&[
         "create",

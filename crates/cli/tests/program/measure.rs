@@ -4,7 +4,7 @@
 //! crash search of a few images. The numbers themselves are not judged here.
 
 use crate::browser::look;
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 use serde_json::Value;
 
 /// Fields that every row must have.
@@ -45,7 +45,7 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn every_method_runs_every_mix_and_ends_with_the_right_content() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let rows = rows(&[
         "--method",
         "volatile,inp,nvm-inp,std-map,static-array",
@@ -74,7 +74,7 @@ fn every_method_runs_every_mix_and_ends_with_the_right_content() {
 
 #[test]
 fn announced_rows_are_measured_beside_the_plain_ones() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let arguments = [
         "--rows",
         "500",
@@ -109,7 +109,7 @@ fn announced_rows_are_measured_beside_the_plain_ones() {
 
 #[test]
 fn the_emulated_device_counts_the_same_every_time() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let run = || {
         let rows = rows(&[
             "--method",
@@ -234,7 +234,7 @@ fn a_database_survives_many_kills() {
 
 #[test]
 fn quickstart_survives_its_own_kill() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let printed = succeed(&[
         "quickstart",
         "--rows",
@@ -279,7 +279,7 @@ fn quickstart_survives_its_own_kill() {
 
 #[test]
 fn direct_transfers_are_measured_or_refused_in_words() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let here = place.at("here");
     let ycsb = |arguments: &[&str]| {
         let sizes = ["--rows", "3000", "--txns", "3000", "--threads", "2"];

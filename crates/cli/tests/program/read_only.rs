@@ -4,7 +4,7 @@
 //! Method: modes mean nothing to root, so root runs the program as somebody else; where that cannot
 //! be, the test says so and ends.
 
-use crate::common::{AIRPORTS, Place, fail, run, succeed};
+use crate::common::{AIRPORTS, TestDirectory, fail, run, succeed};
 use indelible::{Database, Method, Mode, Options};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -52,7 +52,7 @@ fn set_modes(path: &str, directory: u32, file: u32) {
     fs::set_permissions(path, Permissions::from_mode(directory)).unwrap();
 }
 
-fn imported(place: &Place, method: Method) -> String {
+fn imported(place: &TestDirectory, method: Method) -> String {
     let db = place.at(method.name());
     let partitions = ["--partitions", "2"];
     succeed(&[&["create", &db, "--method", method.name()], &partitions[..]].concat());
@@ -81,7 +81,7 @@ fn commands_that_only_read_need_no_right_to_write() {
         return;
     }
     for method in METHODS {
-        let place = Place::new();
+        let place = TestDirectory::new();
         let db = imported(&place, method);
         set_modes(&db, 0o555, 0o444);
         for command in readers(&db) {
@@ -114,7 +114,7 @@ fn info_tells_of_an_archive_without_the_right_to_write() {
         Method::NvLogging,
         Method::DistributedLog,
     ] {
-        let place = Place::new();
+        let place = TestDirectory::new();
         let (db, archive) = (place.at(method.name()), place.at("archive"));
         succeed(&[
             "create",
@@ -152,7 +152,7 @@ fn info_tells_of_an_archive_without_the_right_to_write() {
 #[test]
 fn readers_run_at_once_and_keep_writers_out() {
     for method in METHODS {
-        let place = Place::new();
+        let place = TestDirectory::new();
         let db = imported(&place, method);
         let reading = Options::new().mode(Mode::ReadOnly);
         let open = Database::open_with(&db, &reading).unwrap();
@@ -173,7 +173,7 @@ fn readers_run_at_once_and_keep_writers_out() {
 }
 
 /// The files of an open database are those that a kill leaves.
-fn killed(place: &Place, db: &str) -> String {
+fn killed(place: &TestDirectory, db: &str) -> String {
     let copy = place.at("killed");
     let open = Database::open(db).unwrap();
     let table = open.table("airports").unwrap();
@@ -193,7 +193,7 @@ fn recovery_that_is_due_is_made_or_asked_for() {
         return;
     }
     for method in [Method::FullPageWrites, Method::NvLogging, Method::Inp] {
-        let place = Place::new();
+        let place = TestDirectory::new();
         let db = imported(&place, method);
         let copy = killed(&place, &db);
         set_modes(&copy, 0o555, 0o444);

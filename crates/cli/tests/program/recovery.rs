@@ -4,7 +4,7 @@
 //! Method: a few megabytes of log; the program itself compares the rows with the lists. The rows of
 //! the result must agree with each other.
 
-use crate::common::{Place, fail, succeed};
+use crate::common::{TestDirectory, fail, succeed};
 use serde_json::Value;
 
 const SMALL: [&str; 6] = [
@@ -27,7 +27,7 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn what_the_log_has_is_repeated_and_what_is_open_undone() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let here = place.at("here");
     let files = ["--method", "full-page-writes,nv-disk", "--path", &here];
     let rings = ["--method", "nv-logging,distributed-log", "--path", &here];

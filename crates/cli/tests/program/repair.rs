@@ -4,11 +4,11 @@
 //! Method: files of databases with rows are removed or emptied, each command's answer is read, and
 //! the rows are counted after a repair.
 
-use crate::common::{Place, fail, is_long, succeed};
+use crate::common::{TestDirectory, fail, is_long, succeed};
 use std::fs;
 
 /// A database with a thousand rows.
-fn database(place: &Place, method: &str) -> String {
+fn database(place: &TestDirectory, method: &str) -> String {
     let db = place.at(method);
     succeed(&["create", &db, "--method", method, "--partitions", "2"]);
     let rows: Vec<String> = (0..1000).map(|id| format!("{id},name {id}")).collect();
@@ -26,7 +26,7 @@ fn advises_to_remove(error: &str) -> bool {
 
 #[test]
 fn nothing_advises_to_remove_a_database_without_its_descriptor() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for method in ["nvm-inp", "inp", "cow", "full-page-writes", "nv-logging"] {
         let db = database(&place, method);
         fs::remove_file(format!("{db}/indelible.db")).unwrap();
@@ -45,7 +45,7 @@ fn nothing_advises_to_remove_a_database_without_its_descriptor() {
 
 #[test]
 fn a_log_elsewhere_counts_as_data() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, log) = (place.at("db"), place.at("log"));
     succeed(&[
         "create",
@@ -68,7 +68,7 @@ fn a_log_elsewhere_counts_as_data() {
 
 #[test]
 fn nothing_advises_to_remove_a_file_that_is_empty_or_zeroed() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for method in ["nvm-inp", "inp", "cow", "full-page-writes", "log", "fash"] {
         let db = database(&place, method);
         let files: Vec<_> = fs::read_dir(&db)
@@ -140,7 +140,7 @@ const METHODS: [&str; 25] = [
 
 #[test]
 fn a_lost_descriptor_is_rebuilt_on_every_method() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     // Without `LONG_TESTS` every fourth method has to do.
     for method in METHODS.into_iter().step_by(if is_long() { 1 } else { 4 }) {
         let db = database(&place, method);
@@ -193,7 +193,7 @@ fn a_lost_descriptor_is_rebuilt_on_every_method() {
 
 #[test]
 fn a_lost_commit_table_is_rebuilt_where_no_transaction_needs_it() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for method in [
         "nvm-inp",
         "inp",
@@ -223,7 +223,7 @@ fn a_lost_commit_table_is_rebuilt_where_no_transaction_needs_it() {
 
 #[test]
 fn with_both_lost_a_repair_asks_for_what_no_file_tells() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for method in [
         "nvm-inp",
         "inp",
@@ -270,7 +270,7 @@ fn with_both_lost_a_repair_asks_for_what_no_file_tells() {
 
 #[test]
 fn what_holds_data_is_never_made_up() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for (method, lost) in [
         ("nvm-inp", "p1.pool"),
         ("cow", "p1.cow"),
@@ -301,7 +301,7 @@ fn what_holds_data_is_never_made_up() {
 
 #[test]
 fn an_older_copy_of_a_file_is_not_made_good_by_a_repair() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     for (method, data) in [
         ("nvm-inp", "p1.pool"),
         ("cow", "p0.cow"),

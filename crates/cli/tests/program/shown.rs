@@ -3,7 +3,7 @@
 //! Method: long values, control characters in data, names and files, and the mistakes and first
 //! steps of a newcomer, each with the words that must be in the answer, or must not be.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 
 /// Text that would turn a terminal red, clear it, and turn the order of reading.
 const WILD: &str = "a\u{1b}[31mb\u{9b}2Jc\u{202e}d\u{2066}e\u{200b}f\u{7}g";
@@ -24,7 +24,7 @@ fn is_tame(text: &str) -> bool {
 
 #[test]
 fn a_long_value_is_cut_for_people_and_whole_for_programs() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let long = "long ".repeat(1 << 20);
@@ -63,7 +63,7 @@ fn a_long_value_is_cut_for_people_and_whole_for_programs() {
 
 #[test]
 fn a_long_scan_prints_every_row() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let rows: Vec<String> = (0..3000).map(|id| format!("{id},name {id}")).collect();
@@ -81,7 +81,7 @@ fn a_long_scan_prints_every_row() {
 
 #[test]
 fn control_characters_are_shown_to_people_and_kept_for_programs() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let file = place.file("wild.csv", &format!("id,{WILD}\n1,{WILD}\n"));
@@ -134,7 +134,7 @@ fn control_characters_are_shown_to_people_and_kept_for_programs() {
 
 #[test]
 fn commands_say_what_they_did_in_one_line() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let columns = ["--columns", "id:int64,name:text?", "--primary-key", "id"];
@@ -178,7 +178,7 @@ fn commands_say_what_they_did_in_one_line() {
 
 #[test]
 fn an_empty_table_prints_its_columns_and_describe_says_more() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let columns = "id:int64,total:decimal(10,2)?,day:date";
@@ -222,7 +222,7 @@ fn an_empty_table_prints_its_columns_and_describe_says_more() {
 
 #[test]
 fn near_misses_are_answered_with_what_was_meant() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (db, new) = (place.at("db"), place.at("new"));
     succeed(&["create", &db]);
     let error = fail(2, &["create", &new, "--method", "NVM-INP"]);
@@ -275,7 +275,7 @@ fn near_misses_are_answered_with_what_was_meant() {
 
 #[test]
 fn errors_name_nothing_of_the_library() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     for words in [
@@ -302,7 +302,7 @@ fn errors_name_nothing_of_the_library() {
 
 #[test]
 fn in_use_names_the_process() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let db = place.at("db");
     succeed(&["create", &db]);
     let directory = std::fs::File::open(&db).unwrap();

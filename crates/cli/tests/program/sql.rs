@@ -3,7 +3,7 @@
 //! Method: the program runs statements on a new database, from the command line, from files and
 //! from standard input, and each test looks at what it printed and how it ended.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -12,8 +12,8 @@ const ROWS: &str =
     INSERT INTO t VALUES (1, 'one|1', 1.50, true), (2, NULL, -2, false), (3, '', NULL, NULL);";
 
 /// A database with the table.
-fn with_rows() -> (Place, String) {
-    let place = Place::new();
+fn with_rows() -> (TestDirectory, String) {
+    let place = TestDirectory::new();
     let database = place.at("db");
     succeed(&["create", &database]);
     succeed(&["sql", &database, "-c", ROWS]);

@@ -4,11 +4,11 @@
 //! Method: the program `sqlite3` makes files, and SQL asks for what came in. Where it is not
 //! installed these tests print a line and end.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{TestDirectory, fail, run, succeed};
 use std::process::Command;
 
 /// Makes a file of SQLite; none without the program.
-fn file_of(place: &Place, name: &str, script: &str) -> Option<String> {
+fn file_of(place: &TestDirectory, name: &str, script: &str) -> Option<String> {
     let file = place.at(name);
     let output = Command::new("sqlite3").args([&file, script]).output();
     let Ok(output) = output else {
@@ -21,7 +21,7 @@ fn file_of(place: &Place, name: &str, script: &str) -> Option<String> {
 }
 
 /// An empty database.
-fn database(place: &Place) -> String {
+fn database(place: &TestDirectory) -> String {
     let database = place.at("db");
     succeed(&["create", &database]);
     database
@@ -49,7 +49,7 @@ const SHOP: &str = "
 
 #[test]
 fn tables_come_with_types_keys_and_rows() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let Some(file) = file_of(&place, "shop.sqlite", SHOP) else {
         return;
     };
@@ -133,7 +133,7 @@ fn keys_and_defaults_are_kept(database: &str) {
 
 #[test]
 fn checks_and_collations_that_are_left_out_are_named() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let script = "CREATE TABLE t (id INTEGER PRIMARY KEY, -- CHECK (of a comment)
         \"my name\" TEXT COLLATE NOCASE CHECK (length(\"my name\") > 0 AND
             \"my name\" <> ')'), plain TEXT COLLATE binary DEFAULT 'COLLATE RTRIM',
@@ -168,7 +168,7 @@ fn checks_and_collations_that_are_left_out_are_named() {
 
 #[test]
 fn one_bad_value_refuses_all_unless_they_are_skipped() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let script = "CREATE TABLE good (id INTEGER PRIMARY KEY); INSERT INTO good VALUES (1);
         CREATE TABLE t (id INTEGER PRIMARY KEY, n INT, d DATE, k TEXT);
         INSERT INTO t VALUES (1, 5, '2024-01-01', 'a'), (2, 'word', NULL, 'b'), (3, 1, '2024-13-01', 'c'), (4, NULL, 17, 'd');
@@ -226,7 +226,7 @@ fn one_bad_value_refuses_all_unless_they_are_skipped() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_with_the_reason() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let database = database(&place);
     let text = place.file("text", "a line that is long enough");
     let import = |file: &str, more: &[&str]| {

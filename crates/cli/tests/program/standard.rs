@@ -5,7 +5,7 @@
 //! run and after each kill, so success means that they hold. The numbers themselves are judged only
 //! as far as the specifications give them.
 
-use crate::common::{Place, fail, succeed};
+use crate::common::{TestDirectory, fail, succeed};
 use serde_json::Value;
 
 fn rows(benchmark: &str, arguments: &[&str]) -> Vec<Value> {
@@ -19,7 +19,7 @@ fn rows(benchmark: &str, arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn tpcb_runs_over_several_partitions() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let common = ["--accounts", "500", "--txns", "3000", "--path"];
     let here = place.at("here");
     let several = ["--method", "volatile,inp,nvm-inp", "--branches", "3"];
@@ -140,7 +140,7 @@ fn people_get_a_table_by_type() {
 /// The content is checked by the program, so a transaction that is lost or run twice would fail it.
 #[test]
 fn tpcb_runs_over_connections_beside_others() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let here = place.at("here");
     let common = ["--method", "nvm-inp,inp,full-page-writes", "--path", &here];
     let small = ["--accounts", "200", "--seconds", "0.4"];
@@ -217,7 +217,7 @@ fn mistakes_are_named_with_their_mend() {
 
 #[test]
 fn axes_take_the_place_of_a_method() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let here = place.at("here");
     let run = ["--path", &here, "--txns", "20", "--accounts", "100"];
     for (axes, method, guard, log) in [
@@ -274,7 +274,7 @@ fn axes_take_the_place_of_a_method() {
 
 #[test]
 fn threads_share_a_partition() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let here = place.at("here");
     let common = [
         "--method",
@@ -331,7 +331,7 @@ fn threads_share_a_partition() {
 
 #[test]
 fn the_log_is_archived_where_it_is_wanted() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (here, cold) = (place.at("here"), place.at("cold"));
     let run = ["--threads", "2", "--ring", "1000000", "--path", &here];
     let methods = ["--method", "nv-logging,distributed-log"];
@@ -372,7 +372,7 @@ fn the_log_is_archived_where_it_is_wanted() {
 
 #[test]
 fn the_log_lies_where_it_is_wanted() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let (here, there) = (place.at("here"), place.at("there"));
     let common = ["--accounts", "100", "--txns", "300"];
     let run = |arguments: &[&str]| rows("tpcb", &[&common, arguments].concat());

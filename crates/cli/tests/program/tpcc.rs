@@ -5,7 +5,7 @@
 //! after each run, so success means that they hold. The numbers themselves are not judged here,
 //! only that they fit together.
 
-use crate::common::{Place, fail, succeed};
+use crate::common::{TestDirectory, fail, succeed};
 use serde_json::Value;
 
 const KINDS: [&str; 5] = [
@@ -27,7 +27,7 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn every_method_runs_over_several_partitions() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let rows = rows(&[
         "--method",
         "volatile,inp,nvm-inp",

@@ -30,12 +30,12 @@ const VOTES_MAX: u8 = 16;
 
 /// The rows, each under a mutex that is held for a look.
 #[derive(Default)]
-pub(crate) struct Recent(OnceLock<Box<[Place]>>);
+pub(crate) struct Recent(OnceLock<Box<[Entry]>>);
 
 /// Alone on its cache lines: neighbours are rows of other transactions.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place(Mutex<Kept>);
+struct Entry(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -109,19 +109,19 @@ impl Recent {
         kept.row.take()
     }
 
-    fn place(&self, table: TableId, key: &KeyBuf) -> &Place {
+    fn place(&self, table: TableId, key: &KeyBuf) -> &Entry {
         let hash = key_hash(key) ^ u64::from(table.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.places()[(hash >> 32) as usize % PLACES]
     }
 
     /// Made for the first connection.
-    fn places(&self) -> &[Place] {
+    fn places(&self) -> &[Entry] {
         self.0
-            .get_or_init(|| (0..PLACES).map(|_| Place::default()).collect())
+            .get_or_init(|| (0..PLACES).map(|_| Entry::default()).collect())
     }
 }
 
-impl Place {
+impl Entry {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         // It is whole after each step of its holder.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -37,7 +37,7 @@ pub struct Scan {
     view: Arc<View>,
     /// The newest of the transaction's own changes that it sees.
     number: u64,
-    parts: Vec<Part>,
+    parts: Vec<PartitionScan>,
     /// Ends that rows are compared with, where keys do not tell.
     ends: Option<KeptEnds>,
     /// The transaction's note of what the scan has read.
@@ -47,7 +47,7 @@ pub struct Scan {
 }
 
 /// The rest of the range in one partition.
-struct Part {
+struct PartitionScan {
     partition: u32,
     range: ScanRange,
     rows: VecDeque<(KeyBuf, Row)>,
@@ -111,7 +111,8 @@ impl Connection {
             None => (Vec::new(), None),
             Some((range, ends)) => {
                 let partitions = only.map_or(0..count, |only| only..only + 1);
-                let parts = partitions.map(|partition| Part::new(partition, range.clone()));
+                let parts =
+                    partitions.map(|partition| PartitionScan::new(partition, range.clone()));
                 (parts.collect(), ends)
             }
         };
@@ -184,7 +185,7 @@ impl Scan {
                     self.refill(at, connection)?;
                 }
             }
-            if self.parts.iter().any(Part::needs_rows) {
+            if self.parts.iter().any(PartitionScan::needs_rows) {
                 break;
             }
             if let [part] = &mut self.parts[..] {
@@ -327,7 +328,7 @@ fn compare(table: &Table, one: &(KeyBuf, Row), other: &(KeyBuf, Row)) -> Orderin
     })
 }
 
-impl Part {
+impl PartitionScan {
     fn new(partition: u32, range: ScanRange) -> Self {
         Self {
             partition,

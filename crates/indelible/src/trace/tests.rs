@@ -9,9 +9,9 @@ use crate::{DataType, Database, Direction, Error, Method, Options};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-struct Place(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("indelible-trace-{name}-{}", std::process::id()));
@@ -25,14 +25,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// A database with a table of a key, a number and a text.
-fn database(place: &Place, options: Options) -> Database {
+fn database(place: &TestDirectory, options: Options) -> Database {
     let db = Database::create(place.0.join("db"), &options.method(Method::NvmInp)).unwrap();
     db.create_table("secret_name")
         .column("id", DataType::Int64)
@@ -81,7 +81,7 @@ fn run(db: &Database) {
     .unwrap();
 }
 
-fn record(place: &Place) -> Trace {
+fn record(place: &TestDirectory) -> Trace {
     let db = database(place, Options::new());
     db.start_trace(place.trace()).unwrap();
     run(&db);
@@ -94,7 +94,7 @@ fn record(place: &Place) -> Trace {
 
 #[test]
 fn a_trace_says_what_committed_transactions_did() {
-    let place = Place::new("says");
+    let place = TestDirectory::new("says");
     let trace = record(&place);
     let expected_table = TraceTable {
         columns: 3,
@@ -135,7 +135,7 @@ fn a_trace_says_what_committed_transactions_did() {
 
 #[test]
 fn a_trace_has_no_content() {
-    let place = Place::new("content");
+    let place = TestDirectory::new("content");
     record(&place);
     let bytes = std::fs::read(place.trace()).unwrap();
     for word in ["secret", "text", "count"] {
@@ -146,7 +146,7 @@ fn a_trace_has_no_content() {
 
 #[test]
 fn the_first_whole_transactions_are_kept() {
-    let place = Place::new("kept");
+    let place = TestDirectory::new("kept");
     let trace = record(&place);
     for (limit, kept) in [(0, 0), (2, 0), (3, 3), (6, 3), (7, 7), (9, 7), (10, 10)] {
         let part = Trace::read(place.trace(), limit).unwrap();
@@ -157,7 +157,7 @@ fn the_first_whole_transactions_are_kept() {
 
 #[test]
 fn an_option_records_until_the_database_closes() {
-    let place = Place::new("option");
+    let place = TestDirectory::new("option");
     let db = database(&place, Options::new().record_trace(place.trace()));
     run(&db);
     let again = db
@@ -179,7 +179,7 @@ fn an_option_records_until_the_database_closes() {
 
 #[test]
 fn long_traces_have_many_blocks() {
-    let place = Place::new("long");
+    let place = TestDirectory::new("long");
     let db = database(&place, Options::new());
     let table = db.table("secret_name").unwrap();
     db.start_trace(place.trace()).unwrap();
@@ -207,7 +207,7 @@ fn refused(path: &Path, bytes: &[u8]) -> Error {
 
 #[test]
 fn no_other_file_passes_for_a_trace() {
-    let place = Place::new("damage");
+    let place = TestDirectory::new("damage");
     record(&place);
     let sound = std::fs::read(place.trace()).unwrap();
     let path = place.0.join("damaged");

@@ -17,7 +17,7 @@ const DIGIT_BITS_MAX: u32 = 13;
 const SLOTS_A_TUPLE_MAX: usize = 4;
 
 /// How often each value of a digit occurs, and then where tuples that have it go.
-type Places = [u32; 1 << DIGIT_BITS_MAX];
+type Histogram = [u32; 1 << DIGIT_BITS_MAX];
 
 /// Sorts runs of one side of a join.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ fn bounds_of<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>) -> KeyBounds {
 
 /// Sorts by one digit after the other, the lowest first.
 fn sort_by_digits<'i, T: Tuple>(
-    places: &mut [Places],
+    places: &mut [Histogram],
     KeyBounds { low, bits }: KeyBounds,
     slices: &(impl Iterator<Item = &'i [T]> + Clone),
     front: &mut [T],
@@ -197,7 +197,7 @@ fn count<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]>,
     first: Digit,
     second: Digit,
-    counts: &mut [Places],
+    counts: &mut [Histogram],
 ) {
     let mut counts = counts.iter_mut();
     match (counts.next(), counts.next()) {
@@ -226,7 +226,7 @@ fn radix_pass<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]>,
     to: &mut [T],
     digit: Digit,
-    places: &mut Places,
+    places: &mut Histogram,
 ) {
     let mut start = 0;
     for place in &mut places[..=digit.mask as usize] {

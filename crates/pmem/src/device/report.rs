@@ -155,7 +155,7 @@ impl DeviceReport {
 impl Costs {
     /// Measures on a memory of at least 4 MiB, whose content is lost.
     pub fn measure<M: Memory>(memory: &mut M) -> Result<Self> {
-        let mut places = Places {
+        let mut places = Offsets {
             next: 0,
             end: memory.bytes() - STRIDE_BYTES,
         };
@@ -183,7 +183,7 @@ impl Costs {
 }
 
 /// Stores a word to each of `lines` neighbouring lines, flushes them together and waits.
-fn write_lines<M: Memory>(memory: &mut M, places: &mut Places, lines: u64) -> Result<()> {
+fn write_lines<M: Memory>(memory: &mut M, places: &mut Offsets, lines: u64) -> Result<()> {
     let offset = places.take();
     for line in 0..lines {
         memory.store_word(offset + line * super::LINE_BYTES, offset);
@@ -194,12 +194,12 @@ fn write_lines<M: Memory>(memory: &mut M, places: &mut Places, lines: u64) -> Re
 }
 
 /// Line-aligned offsets, far from each other, round and round.
-struct Places {
+struct Offsets {
     next: u64,
     end: u64,
 }
 
-impl Places {
+impl Offsets {
     fn take(&mut self) -> u64 {
         let place = self.next;
         self.next = if place + STRIDE_BYTES >= self.end {

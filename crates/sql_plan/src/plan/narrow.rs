@@ -10,9 +10,9 @@ use super::node::{Aggregate, Join, JoinKind, JoinMethod, Node, Project, Sort};
 use std::sync::Arc;
 
 /// New places of columns; those that are left out have none.
-struct Places(Vec<Option<usize>>);
+struct Renumbering(Vec<Option<usize>>);
 
-impl Places {
+impl Renumbering {
     /// The columns that are kept move together.
     fn of(kept: &[bool]) -> Self {
         let mut next = 0..;
@@ -112,7 +112,7 @@ fn note(expression: &Expr, read: &mut [bool]) {
 }
 
 /// Narrows the rows of a node of which only some columns are read, and tells their new places.
-fn inside(node: &mut Node, read: &[bool]) -> Places {
+fn inside(node: &mut Node, read: &[bool]) -> Renumbering {
     match node {
         Node::Scan(_) => projected(node, read),
         Node::Filter(filter) => {
@@ -142,7 +142,7 @@ fn inside(node: &mut Node, read: &[bool]) -> Places {
             let mut keeps = kept.iter();
             project.expressions.retain(|_| keeps.next() == Some(&true));
             narrow(node);
-            Places::of(&kept)
+            Renumbering::of(&kept)
         }
         Node::Limit(limit) if limit.ties.is_none() => inside(&mut Arc::make_mut(limit).input, read),
         Node::Join(join) => {
@@ -159,21 +159,21 @@ fn inside(node: &mut Node, read: &[bool]) -> Places {
         other => {
             let width = other.width();
             narrow(other);
-            Places::same(width)
+            Renumbering::same(width)
         }
     }
 }
 
 /// The node with a projection to some of its columns.
-fn projected(node: &mut Node, kept: &[bool]) -> Places {
-    let places = Places::of(kept);
+fn projected(node: &mut Node, kept: &[bool]) -> Renumbering {
+    let places = Renumbering::of(kept);
     let types = if places.is_same() {
         None
     } else {
         types_of(node)
     };
     let Some(types) = types else {
-        return Places::same(kept.len());
+        return Renumbering::same(kept.len());
     };
     let columns = types.into_iter().zip(kept).enumerate();
     let columns = columns.filter(|(_, (_, kept))| **kept);
@@ -189,7 +189,7 @@ fn projected(node: &mut Node, kept: &[bool]) -> Places {
 }
 
 /// Narrows both sides of a join, and tells the new places of the columns of both.
-fn sides(join: &mut Join, read: &[bool]) -> Places {
+fn sides(join: &mut Join, read: &[bool]) -> Renumbering {
     let (left, right) = (join.left.width(), join.right.width());
     let mut below = read.to_vec();
     below.resize(left + right, false);
@@ -229,7 +229,7 @@ fn sides(join: &mut Join, read: &[bool]) -> Places {
     let both = of_left.and(&of_right);
     both.renumber(&mut join.condition);
     match join.kind {
-        JoinKind::Semi | JoinKind::Anti => Places(both.0[..left].to_vec()),
+        JoinKind::Semi | JoinKind::Anti => Renumbering(both.0[..left].to_vec()),
         _ => both,
     }
 }

@@ -12,14 +12,14 @@ const SHORTEST: i32 = 1;
 
 /// A place in the plane.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Place {
+pub(super) struct Coordinates {
     pub(super) x: f64,
     pub(super) y: f64,
 }
 
 /// The places of a value, with what belongs to them.
 pub(super) struct Shape {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<Coordinates>,
     pub(super) radius: Option<f64>,
     is_open: bool,
 }
@@ -59,7 +59,7 @@ impl Reader<'_> {
         }
     }
 
-    fn place(&mut self) -> Option<Result<Place>> {
+    fn place(&mut self) -> Option<Result<Coordinates>> {
         let has_bracket = self.skips('(');
         let x = self.number()?;
         if !self.skips(',') {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         if has_bracket && !self.skips(')') {
             return None;
         }
-        Some(x.and_then(|x| Ok(Place { x, y: y? })))
+        Some(x.and_then(|x| Ok(Coordinates { x, y: y? })))
     }
 }
 
@@ -154,11 +154,11 @@ fn print(kind: Kind, shape: &Shape) -> String {
 }
 
 /// The upper right corner of a box, and the lower left one.
-pub(super) fn corners(shape: &Shape) -> [Place; 2] {
+pub(super) fn corners(shape: &Shape) -> [Coordinates; 2] {
     let (a, b) = (shape.places[0], shape.places[1]);
     let high = |a: f64, b: f64| if above(b, a) { b } else { a };
     let low = |a: f64, b: f64| if above(b, a) { a } else { b };
-    let place = |pick: fn(f64, f64) -> f64| Place {
+    let place = |pick: fn(f64, f64) -> f64| Coordinates {
         x: pick(a.x, b.x),
         y: pick(a.y, b.y),
     };
@@ -217,7 +217,7 @@ pub(super) fn parse_binary(kind: Kind, bytes: &[u8]) -> Option<String> {
     let radius = (kind == Circle).then(|| numbers.last().copied()).flatten();
     let is_right = numbers.len() == wanted && radius.is_none_or(|radius| radius >= 0.0);
     let places = numbers.chunks_exact(2);
-    let places = places.map(|pair| Place {
+    let places = places.map(|pair| Coordinates {
         x: pair[0],
         y: pair[1],
     });
@@ -237,7 +237,7 @@ pub(super) fn shape(kind: Kind, text: &str) -> Result<Shape> {
 }
 
 /// The text of a value of these places.
-pub(super) fn made(kind: Kind, places: Vec<Place>, radius: Option<f64>) -> String {
+pub(super) fn made(kind: Kind, places: Vec<Coordinates>, radius: Option<f64>) -> String {
     let shape = Shape {
         places,
         radius,

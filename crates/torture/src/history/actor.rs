@@ -13,7 +13,7 @@
 //!
 //! Connections also give rows a *badge*, a number that a unique index keeps for one of them.
 
-use super::check::{Anomaly, Element, Observation, Order, Session};
+use super::check::{Anomaly, Element, Observation, Order, SessionHistory};
 use super::{BADGE, BADGE_INDEX, Done, ELEMENTS, HistoryOptions, LAST, LIST, Progress, ROW, Rows};
 use crate::access::Access;
 use indelible::{
@@ -49,7 +49,7 @@ pub(super) struct Actor<'h> {
     options: &'h HistoryOptions,
     progress: &'h Progress,
     random: Random,
-    session: Session,
+    session: SessionHistory,
     done: Done,
     /// The connection that it uses instead of typed transactions.
     connection: Option<Connection>,
@@ -110,7 +110,7 @@ impl<'h> Actor<'h> {
             options,
             progress,
             random: Random::new(seed),
-            session: Session::default(),
+            session: SessionHistory::default(),
             done: Done::default(),
             connection: None,
             takes_badges: false,

@@ -77,7 +77,7 @@ fn mixed(hash: u64, element: Element) -> u64 {
 
 /// The committed transactions of one session, oldest first.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct SessionHistory {
     transactions: Vec<Committed>,
     /// Whether each statement reads a moment of its own.
     pub(super) reads_by_statement: bool,
@@ -93,7 +93,7 @@ struct Committed {
     is_doubtful: bool,
 }
 
-impl Session {
+impl SessionHistory {
     /// Adds a transaction, which no other has the number of.
     pub fn push(&mut self, number: u64, observed: Vec<Observation>, written: Vec<(u64, u64)>) {
         self.add(number, observed, written, false);
@@ -134,7 +134,7 @@ impl Session {
 /// Decides about the doubtful transactions by the rows after the power cut, and counts them. One is
 /// committed if a row has an element of it, or if a committed transaction saw one: then all of it
 /// must be there, which [`check`] verifies. Any other one never was.
-pub fn settle(sessions: &mut [Session], lists: &[(u64, Vec<u64>)]) -> u64 {
+pub fn settle(sessions: &mut [SessionHistory], lists: &[(u64, Vec<u64>)]) -> u64 {
     let all = || sessions.iter().flat_map(|session| &session.transactions);
     let doubtful: HashMap<u64, &Committed> = all()
         .filter(|transaction| transaction.is_doubtful)
@@ -192,7 +192,7 @@ impl Level {
 #[derive(Debug, Default)]
 pub struct History {
     /// The sessions.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionHistory>,
     /// The elements of each row at the end.
     pub lists: Vec<(u64, Vec<u64>)>,
 }

@@ -20,7 +20,7 @@ mod cut;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Anomaly, History, Level, Observation, Order, Session, check, settle};
+pub use check::{Anomaly, History, Level, Observation, Order, SessionHistory, check, settle};
 pub use cut::{CutOptions, run_with_cuts};
 
 use actor::Actor;
@@ -220,7 +220,7 @@ impl Progress {
 /// Transactions and observations of the sessions so far.
 #[derive(Default)]
 struct Done {
-    sessions: Vec<Session>,
+    sessions: Vec<SessionHistory>,
     /// Anomalies that a session has met itself.
     met: Vec<Anomaly>,
     longest_wait: Duration,
@@ -260,7 +260,11 @@ impl Done {
         allowed += allowed_here.len() as u64;
         anomalies.truncate(ANOMALIES_MAX);
         HistoryReport {
-            committed: history.sessions.iter().map(Session::transactions).sum(),
+            committed: history
+                .sessions
+                .iter()
+                .map(SessionHistory::transactions)
+                .sum(),
             undone: self.undone,
             rows: checked.rows,
             cuts: self.cuts,

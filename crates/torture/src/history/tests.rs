@@ -23,7 +23,7 @@ fn element(transaction: u64) -> u64 {
 type Made = (u64, Vec<Observation>, Vec<(u64, u64)>);
 
 fn anomalies(transactions: Vec<Made>, lists: Vec<(u64, Vec<u64>)>) -> Vec<Anomaly> {
-    let mut session = Session::default();
+    let mut session = SessionHistory::default();
     for (number, observed, written) in transactions {
         session.push(number, observed, written);
     }
@@ -378,7 +378,7 @@ fn anomalies_behind_a_cut(
     transactions: Vec<MadeAtCut>,
     lists: Vec<(u64, Vec<u64>)>,
 ) -> (Vec<Anomaly>, u64) {
-    let mut session = Session::default();
+    let mut session = SessionHistory::default();
     for (number, is_doubtful, observed, written) in transactions {
         if is_doubtful {
             session.push_doubtful(number, observed, written);
@@ -498,7 +498,7 @@ fn connections_at_weaker_levels_leave_the_anomalies_of_their_level() {
 /// The cycles of transactions, each in a session of its own, at a level.
 fn cycles(transactions: Vec<Made>, lists: &[(u64, Vec<u64>)], level: Level) -> usize {
     let sessions = transactions.into_iter().map(|(number, observed, written)| {
-        let mut session = Session::default();
+        let mut session = SessionHistory::default();
         session.reads_by_statement = true;
         session.push(number, observed, written);
         session
@@ -594,7 +594,7 @@ fn no_level_shows_unfinished_writes() {
 #[test]
 fn a_session_sees_its_own_past() {
     let one = element(1);
-    let mut session = Session::default();
+    let mut session = SessionHistory::default();
     session.push(1, vec![saw(LIST, &[])], vec![(LIST, one)]);
     session.push(2, vec![saw(LIST, &[])], vec![]);
     let history = History {

@@ -110,7 +110,7 @@ impl Replay {
 
     /// The list of the first transactions for tables with these rows.
     pub(super) fn list(&self, tables: &[TableShape], transactions: u64) -> Vec<Operation> {
-        let mut places: Vec<Places> = tables.iter().map(Places::new).collect();
+        let mut places: Vec<KeyMap> = tables.iter().map(KeyMap::new).collect();
         let mut list = Vec::with_capacity(self.trace.operations.len());
         let mut ended = 0;
         for operation in &self.trace.operations {
@@ -168,7 +168,7 @@ impl Seen {
 }
 
 /// The key of the replayed table for each number of the trace.
-struct Places {
+struct KeyMap {
     spread: Spread,
     rows: u64,
     existing: u64,
@@ -177,7 +177,7 @@ struct Places {
     absent: HashSet<i64>,
 }
 
-impl Places {
+impl KeyMap {
     fn new(table: &TableShape) -> Self {
         Self {
             spread: Spread::new(table.rows.max(1)),

@@ -9,9 +9,9 @@ use indelible::{Database, Durability, Method, Options, Trace, TraceAction};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-struct Place(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("custom-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -47,7 +47,7 @@ fn options() -> CustomOptions {
 }
 
 /// Loads and runs the first transactions of a list, with a trace of the run.
-fn run(workload: &Custom, place: &Place, name: &str, transactions: u64) -> Trace {
+fn run(workload: &Custom, place: &TestDirectory, name: &str, transactions: u64) -> Trace {
     let database = place.database(name);
     let tables = workload.load(&database).unwrap();
     workload.check(&database, &tables, 0).unwrap();
@@ -103,7 +103,7 @@ fn shares_and_skew_are_as_asked() {
 
 #[test]
 fn a_run_leaves_what_the_list_says_and_the_check_sees_what_it_does_not() {
-    let place = Place::new("check");
+    let place = TestDirectory::new("check");
     let workload = Custom::generate(&options()).unwrap();
     let database = place.database("db");
     let tables = workload.load(&database).unwrap();
@@ -158,7 +158,7 @@ fn shape(trace: &Trace) -> Vec<(TraceAction, bool, usize)> {
 
 #[test]
 fn a_replay_does_what_its_trace_did() {
-    let place = Place::new("replay");
+    let place = TestDirectory::new("replay");
     let mut options = options();
     // Scans visit fewer rows at the end of the table, and where that is depends on the keys.
     options.mix = "read=50,update=30,insert=20".parse().unwrap();
@@ -175,7 +175,7 @@ fn a_replay_does_what_its_trace_did() {
 
 #[test]
 fn deletions_and_misses_are_replayed_on_fewer_rows() {
-    let place = Place::new("fewer");
+    let place = TestDirectory::new("fewer");
     let database = place.database("db");
     let workload = Custom::generate(&options()).unwrap();
     let tables = workload.load(&database).unwrap();

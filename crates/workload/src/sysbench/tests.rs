@@ -10,7 +10,7 @@ use super::digits::{C_GROUPS, PAD_GROUPS, are_groups};
 use super::schema::{Key, column};
 use super::*;
 use crate::columns::{integer, text};
-use crate::testing::{Place, content, count, run_at_once, step};
+use crate::testing::{TestDatabase, content, count, run_at_once, step};
 use crate::{Script, Workload, WorkloadError};
 use indelible::{Database, Direction, Method, Row, Table, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ fn options(script: OltpScript, partitions: u32) -> SysbenchOptions {
     }
 }
 
-fn loaded(place: &Place, options: SysbenchOptions) -> (Sysbench, Tables) {
+fn loaded(place: &TestDatabase, options: SysbenchOptions) -> (Sysbench, Tables) {
     let workload = Sysbench::new(options).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     (workload, tables)
@@ -51,7 +51,7 @@ fn rows(database: &Database, table: &Table) -> BTreeMap<i64, Row> {
 #[test]
 fn the_rows_are_those_of_sysbench() {
     for partitions in [1, 3] {
-        let place = Place::new("sysbench-rows", Method::Volatile, partitions);
+        let place = TestDatabase::new("sysbench-rows", Method::Volatile, partitions);
         let (workload, tables) = loaded(&place, options(OltpScript::ReadWrite, partitions));
         let database = place.database();
         assert_eq!((tables.0.len(), workload.rows()), (3, 1200));
@@ -167,7 +167,7 @@ fn lists_follow_from_the_seed() {
 /// Each statement is a transaction, so that its effect can be read.
 #[test]
 fn statements_do_what_their_sql_says() {
-    let place = Place::new("sysbench-statements", Method::Volatile, 1);
+    let place = TestDatabase::new("sysbench-statements", Method::Volatile, 1);
     let (workload, tables) = loaded(
         &place,
         SysbenchOptions {
@@ -261,7 +261,7 @@ fn every_method_ends_with_the_same_consistent_content() {
     ] {
         let mut contents = Vec::new();
         for method in Method::distinct() {
-            let place = Place::new("sysbench-methods", method, 2);
+            let place = TestDatabase::new("sysbench-methods", method, 2);
             let options = SysbenchOptions {
                 distribution,
                 rows: 100,
@@ -290,7 +290,7 @@ fn every_method_ends_with_the_same_consistent_content() {
 
 #[test]
 fn rows_come_and_go_with_insert_and_delete() {
-    let place = Place::new("sysbench-grow", Method::NvmInp, 2);
+    let place = TestDatabase::new("sysbench-grow", Method::NvmInp, 2);
     let (workload, tables) = loaded(&place, options(OltpScript::Insert, 2));
     // More than a lap of 300.
     run_at_once(place.database(), &workload, &tables, 350);
@@ -311,7 +311,7 @@ fn rows_come_and_go_with_insert_and_delete() {
         .check(place.database(), &[351..=351, 350..=350])
         .unwrap();
 
-    let place = Place::new("sysbench-shrink", Method::NvmInp, 2);
+    let place = TestDatabase::new("sysbench-shrink", Method::NvmInp, 2);
     let (workload, tables) = loaded(&place, options(OltpScript::Delete, 2));
     run_at_once(place.database(), &workload, &tables, 300);
     workload
@@ -386,7 +386,7 @@ const BREAKS: [Break; 7] = [
 #[test]
 fn each_condition_is_violated_by_a_broken_row() {
     for (what, conditions, break_row) in BREAKS {
-        let place = Place::new("sysbench-broken", Method::Volatile, 1);
+        let place = TestDatabase::new("sysbench-broken", Method::Volatile, 1);
         let (workload, tables) = loaded(&place, options(OltpScript::ReadWrite, 1));
         run_at_once(place.database(), &workload, &tables, 20);
         workload.check(place.database(), &[20..=20]).unwrap();
@@ -420,7 +420,7 @@ fn threads_that_share_rows_leave_what_some_order_leaves() {
         (OltpScript::Delete, Scope::Event),
         (OltpScript::Insert, Scope::Event),
     ] {
-        let place = Place::shared("sysbench-shared", 3);
+        let place = TestDatabase::shared("sysbench-shared", 3);
         let options = SysbenchOptions {
             tables: 1,
             rows: 30,

@@ -18,7 +18,7 @@ use super::schema::{
     NUMBER_DIGITS, START_HOURS, STARTS, TYPES, Tables, VALUES, access_info, call_forwarding,
     special_facility, subscriber,
 };
-use super::state::{self, Place, State, letters};
+use super::state::{self, DigestColumn, State, letters};
 use crate::columns::{flag, integer, text};
 use crate::conditions::Findings;
 use crate::loader::read_each;
@@ -140,7 +140,7 @@ impl Reading<'_> {
             state.vlr_location = location.cast_unsigned() as u32;
             for at in 0..VALUES {
                 let mut add = |column: usize, value: u64| {
-                    state.fixed.add(Place::Subscriber(column), value);
+                    state.fixed.add(DigestColumn::Subscriber(column), value);
                 };
                 if at > 0 {
                     let bit = flag(row, subscriber::BITS + at);
@@ -152,7 +152,7 @@ impl Reading<'_> {
             }
             let msc = subscriber::MSC_LOCATION;
             let value = integer(row, msc).cast_unsigned();
-            state.fixed.add(Place::Subscriber(msc), value);
+            state.fixed.add(DigestColumn::Subscriber(msc), value);
         })?;
         for at in 0..self.subscribers.len() {
             let id = self.options.subscriber(self.partition, at as u32);
@@ -194,11 +194,11 @@ impl Reading<'_> {
             let fixed = &mut reading.subscribers[at].fixed;
             for column in [access_info::DATA_1, access_info::DATA_2] {
                 let value = integer(row, column).cast_unsigned();
-                fixed.add(Place::AccessInfo(number, column), value);
+                fixed.add(DigestColumn::AccessInfo(number, column), value);
             }
             for column in [access_info::DATA_3, access_info::DATA_4] {
                 let value = letters(text(row, column).as_bytes());
-                fixed.add(Place::AccessInfo(number, column), value);
+                fixed.add(DigestColumn::AccessInfo(number, column), value);
             }
         })?;
         self.check_counts(3, &counts);
@@ -230,7 +230,9 @@ impl Reading<'_> {
                 ),
                 (special_facility::DATA_B, data_b),
             ] {
-                state.fixed.add(Place::Facility(number, column), value);
+                state
+                    .fixed
+                    .add(DigestColumn::Facility(number, column), value);
             }
         })?;
         self.check_counts(4, &counts);

@@ -36,7 +36,7 @@ pub(super) struct Digest(u32);
 
 /// Tables and columns in a digest.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum DigestColumn {
     /// A column of `subscriber`.
     Subscriber(usize),
     /// A column of `access_info`, of a type from 0.
@@ -47,11 +47,11 @@ pub(super) enum Place {
 
 impl Digest {
     /// Adds a value.
-    pub(super) fn add(&mut self, place: Place, value: u64) {
+    pub(super) fn add(&mut self, place: DigestColumn, value: u64) {
         let place = match place {
-            Place::Subscriber(column) => column,
-            Place::AccessInfo(number, column) => 100 + 10 * number + column,
-            Place::Facility(number, column) => 200 + 10 * number + column,
+            DigestColumn::Subscriber(column) => column,
+            DigestColumn::AccessInfo(number, column) => 100 + 10 * number + column,
+            DigestColumn::Facility(number, column) => 200 + 10 * number + column,
         };
         self.0 = self.0.wrapping_add(mix(value << 10 ^ place as u64) as u32);
     }
@@ -81,22 +81,22 @@ pub(super) fn loaded(subscriber: &Subscriber) -> State {
         // The first flag is the one that changes.
         if at > 0 {
             let bit = u64::from(subscriber.bits[at]);
-            fixed.add(Place::Subscriber(column::BITS + at), bit);
+            fixed.add(DigestColumn::Subscriber(column::BITS + at), bit);
         }
         fixed.add(
-            Place::Subscriber(column::HEX + at),
+            DigestColumn::Subscriber(column::HEX + at),
             subscriber.hex[at].into(),
         );
         fixed.add(
-            Place::Subscriber(column::BYTES + at),
+            DigestColumn::Subscriber(column::BYTES + at),
             subscriber.bytes[at].into(),
         );
     }
-    let msc = Place::Subscriber(column::MSC_LOCATION);
+    let msc = DigestColumn::Subscriber(column::MSC_LOCATION);
     fixed.add(msc, subscriber.msc_location.into());
     for (number, info) in (0..).zip(&subscriber.access_infos) {
         let Some(info) = info else { continue };
-        let place = |column| Place::AccessInfo(number, column);
+        let place = |column| DigestColumn::AccessInfo(number, column);
         fixed.add(place(access_info::DATA_1), info.data_1.into());
         fixed.add(place(access_info::DATA_2), info.data_2.into());
         fixed.add(place(access_info::DATA_3), letters(&info.data_3));
@@ -104,7 +104,7 @@ pub(super) fn loaded(subscriber: &Subscriber) -> State {
     }
     for (number, facility) in (0..).zip(&subscriber.facilities) {
         let Some(facility) = facility else { continue };
-        let place = |column| Place::Facility(number, column);
+        let place = |column| DigestColumn::Facility(number, column);
         let is_active = place(special_facility::IS_ACTIVE);
         fixed.add(is_active, facility.is_active.into());
         let error_control = place(special_facility::ERROR_CONTROL);

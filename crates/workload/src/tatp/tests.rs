@@ -9,7 +9,7 @@
 use super::schema::{access_info, call_forwarding, special_facility, subscriber};
 use super::*;
 use crate::columns::{flag, integer, text};
-use crate::testing::{Place, content, count, run_at_once, step};
+use crate::testing::{TestDatabase, content, count, run_at_once, step};
 use crate::{Script, Workload, WorkloadError};
 use indelible::{Database, Direction, Method, Prefix, Row, Table, Transaction, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ fn scan(database: &Database, table: &Table, mut visit: impl FnMut(&Row)) {
 
 #[test]
 fn the_rows_are_those_of_the_specification() {
-    let place = Place::new("tatp-rows", Method::Volatile, 3);
+    let place = TestDatabase::new("tatp-rows", Method::Volatile, 3);
     let workload = Tatp::new(options(4000, 3)).unwrap();
     let loaded = std::sync::atomic::AtomicU64::new(0);
     let tables = workload
@@ -128,7 +128,7 @@ fn success_rates_are_those_of_the_rules() {
             choice: Choice::Even,
             ..options(20_000, 1)
         };
-        let place = Place::new("tatp-rates", Method::Volatile, 1);
+        let place = TestDatabase::new("tatp-rates", Method::Volatile, 1);
         let workload = Tatp::new(options).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         let mut runner = workload.runner(place.database(), &tables, 0, 0).unwrap();
@@ -147,7 +147,7 @@ fn every_method_ends_with_the_same_consistent_content() {
     let mut contents = Vec::new();
     let changing: Mix = "0,1,0,10,10,10,10".parse().unwrap();
     for method in Method::distinct() {
-        let place = Place::new("tatp-methods", method, 3);
+        let place = TestDatabase::new("tatp-methods", method, 3);
         let workload = Tatp::new(TatpOptions {
             mix: changing,
             ..options(100, 3)
@@ -245,7 +245,7 @@ const BREAKS: [Break; 10] = [
 fn each_broken_row_is_seen() {
     let mut seen = BTreeSet::new();
     for (what, conditions, break_row) in BREAKS {
-        let place = Place::new("tatp-broken", Method::Volatile, 2);
+        let place = TestDatabase::new("tatp-broken", Method::Volatile, 2);
         // With this seed subscriber 2 has rows in all tables.
         let workload = Tatp::new(options(50, 2)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
@@ -287,7 +287,7 @@ fn mixes_and_options_are_checked() {
 
 #[test]
 fn a_runner_goes_on_after_reopening() {
-    let mut place = Place::new("tatp-reopen", Method::NvmInp, 1);
+    let mut place = TestDatabase::new("tatp-reopen", Method::NvmInp, 1);
     let workload = Tatp::new(options(100, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     run_at_once(place.database(), &workload, &tables, 500);
@@ -304,7 +304,7 @@ fn a_runner_goes_on_after_reopening() {
 
 #[test]
 fn threads_that_share_subscribers_leave_what_one_of_them_has_written() {
-    let place = Place::shared("tatp-shared", 3);
+    let place = TestDatabase::shared("tatp-shared", 3);
     let workload = Tatp::new(TatpOptions {
         threads: 3,
         mix: Mix::new(&[1, 1, 1, 10, 10, 10, 10]).unwrap(),

@@ -6,7 +6,7 @@
 use super::schema::{account, branch, history, teller};
 use super::*;
 use crate::columns::{integer, text};
-use crate::testing::{Place, content, count, run_at_once, step};
+use crate::testing::{TestDatabase, content, count, run_at_once, step};
 use crate::{RoutedScript, Script, Workload, WorkloadError};
 use indelible::{Direction, Method, Table, Transaction, Value};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn options(branches: u32, partitions: u32) -> TpcbOptions {
 
 #[test]
 fn the_rows_are_those_of_clause_4() {
-    let place = Place::new("tpcb-rows", Method::Volatile, 2);
+    let place = TestDatabase::new("tpcb-rows", Method::Volatile, 2);
     let workload = Tpcb::new(options(3, 2)).unwrap();
     let loaded = std::sync::atomic::AtomicU64::new(0);
     let tables = workload
@@ -101,7 +101,7 @@ fn one_partition_is_an_option() {
 
 #[test]
 fn the_transaction_does_what_clause_1_says() {
-    let place = Place::new("tpcb-profile", Method::Volatile, 1);
+    let place = TestDatabase::new("tpcb-profile", Method::Volatile, 1);
     let workload = Tpcb::new(options(2, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     let mut runner = workload.runner(place.database(), &tables, 0, 0).unwrap();
@@ -134,7 +134,7 @@ fn the_transaction_does_what_clause_1_says() {
 fn every_method_ends_with_the_same_consistent_content() {
     let mut contents = Vec::new();
     for method in Method::distinct() {
-        let place = Place::new("tpcb-methods", method, 3);
+        let place = TestDatabase::new("tpcb-methods", method, 3);
         let workload = Tpcb::new(options(5, 3)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         let mut partitions = Vec::new();
@@ -222,7 +222,7 @@ const BREAKS: [Break; 7] = [
 fn each_condition_is_violated_by_a_broken_row() {
     let mut seen = BTreeSet::new();
     for (what, conditions, break_row) in BREAKS {
-        let place = Place::new("tpcb-broken", Method::Volatile, 2);
+        let place = TestDatabase::new("tpcb-broken", Method::Volatile, 2);
         let workload = Tpcb::new(options(2, 2)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         run_at_once(place.database(), &workload, &tables, 200);
@@ -265,7 +265,7 @@ fn options_are_checked() {
 
 #[test]
 fn a_runner_goes_on_after_reopening() {
-    let mut place = Place::new("tpcb-reopen", Method::NvmInp, 1);
+    let mut place = TestDatabase::new("tpcb-reopen", Method::NvmInp, 1);
     let workload = Tpcb::new(options(2, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     run_at_once(place.database(), &workload, &tables, 200);
@@ -282,7 +282,7 @@ fn a_runner_goes_on_after_reopening() {
 
 #[test]
 fn threads_that_share_a_partition_leave_what_all_lists_say() {
-    let place = Place::shared("tpcb-shared", 3);
+    let place = TestDatabase::shared("tpcb-shared", 3);
     let workload = Tpcb::new(TpcbOptions {
         threads: 3,
         ..options(2, 1)

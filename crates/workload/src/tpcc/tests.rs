@@ -8,7 +8,7 @@ use super::draw::TextPool;
 use super::schema::{customer, district, money, order_line, orders, stock, units, warehouse};
 use super::*;
 use crate::columns::{integer, text};
-use crate::testing::{Place, content, count, run_at_once, step};
+use crate::testing::{TestDatabase, content, count, run_at_once, step};
 use crate::{RoutedScript, Script, Workload, WorkloadError};
 use indelible::{
     Database, Direction, Durability, Method, Prefix, Table, Timestamp, Transaction, Value,
@@ -34,7 +34,13 @@ fn options(warehouses: u32, partitions: u32) -> TpccOptions {
 
 /// Runs `count` transactions of each partition, one after the other; returns the outcomes of the
 /// last partition.
-fn run(place: &Place, workload: &Tpcc, tables: &Tables, from: u64, count: u64) -> Vec<Outcome> {
+fn run(
+    place: &TestDatabase,
+    workload: &Tpcc,
+    tables: &Tables,
+    from: u64,
+    count: u64,
+) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for partition in 0..workload.options().partitions {
         outcomes.clear();
@@ -52,7 +58,7 @@ fn run(place: &Place, workload: &Tpcc, tables: &Tables, from: u64, count: u64) -
 
 #[test]
 fn the_rows_are_those_of_clause_4_3() {
-    let place = Place::new("tpcc-rows", Method::Volatile, 2);
+    let place = TestDatabase::new("tpcc-rows", Method::Volatile, 2);
     let workload = Tpcc::new(options(3, 2)).unwrap();
     let loaded = std::sync::atomic::AtomicU64::new(0);
     let tables = workload
@@ -110,7 +116,7 @@ fn full_size_is_that_of_the_specification() {
 
 #[test]
 fn columns_hold_what_they_must() {
-    let place = Place::new("tpcc-columns", Method::Volatile, 1);
+    let place = TestDatabase::new("tpcc-columns", Method::Volatile, 1);
     let options = TpccOptions {
         scale: Scale {
             items: 2000,
@@ -281,7 +287,7 @@ fn the_papers_variant_stays_within_its_partition() {
 fn every_method_ends_with_the_same_consistent_content() {
     let mut contents = Vec::new();
     for method in Method::distinct() {
-        let place = Place::new("tpcc-methods", method, 1);
+        let place = TestDatabase::new("tpcc-methods", method, 1);
         let workload = Tpcc::new(options(2, 1)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         run(&place, &workload, &tables, 0, 600);
@@ -303,7 +309,7 @@ fn every_method_ends_with_the_same_consistent_content() {
 #[test]
 fn transactions_run_over_several_partitions() {
     for method in Method::distinct() {
-        let place = Place::new("tpcc-several", method, 3);
+        let place = TestDatabase::new("tpcc-several", method, 3);
         let workload = Tpcc::new(options(5, 3)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         let mut several = 0;
@@ -335,7 +341,7 @@ fn transactions_run_over_several_partitions() {
 #[test]
 fn what_is_rolled_back_leaves_nothing() {
     for method in Method::distinct() {
-        let place = Place::new("tpcc-rollback", method, 1);
+        let place = TestDatabase::new("tpcc-rollback", method, 1);
         let workload = Tpcc::new(TpccOptions {
             mix: "new-order".parse().unwrap(),
             ..options(1, 1)
@@ -366,7 +372,7 @@ fn what_is_rolled_back_leaves_nothing() {
 
 #[test]
 fn the_transactions_do_what_clause_2_says() {
-    let place = Place::new("tpcc-profile", Method::Volatile, 1);
+    let place = TestDatabase::new("tpcc-profile", Method::Volatile, 1);
     let workload = Tpcc::new(options(1, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     let outcomes = run(&place, &workload, &tables, 0, 1000);
@@ -420,7 +426,7 @@ fn the_transactions_do_what_clause_2_says() {
 
 #[test]
 fn a_name_means_the_customer_in_the_middle() {
-    let place = Place::new("tpcc-middle", Method::Volatile, 1);
+    let place = TestDatabase::new("tpcc-middle", Method::Volatile, 1);
     let workload = Tpcc::new(TpccOptions {
         mix: "order-status".parse().unwrap(),
         ..options(1, 1)
@@ -578,7 +584,7 @@ const BREAKS: [Break; 13] = [
 
 #[test]
 fn each_condition_is_violated_by_a_broken_row() {
-    let place = Place::new("tpcc-broken", Method::Volatile, 2);
+    let place = TestDatabase::new("tpcc-broken", Method::Volatile, 2);
     let workload = Tpcc::new(options(2, 2)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     let mut seen = BTreeSet::new();
@@ -683,7 +689,7 @@ fn mixes_and_options_are_checked() {
 
 #[test]
 fn a_runner_goes_on_after_reopening() {
-    let mut place = Place::new("tpcc-reopen", Method::NvmInp, 1);
+    let mut place = TestDatabase::new("tpcc-reopen", Method::NvmInp, 1);
     let workload = Tpcc::new(options(1, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     run(&place, &workload, &tables, 0, 200);
@@ -697,7 +703,7 @@ fn a_runner_goes_on_after_reopening() {
 
 #[test]
 fn threads_that_share_a_partition_have_home_warehouses() {
-    let place = Place::shared("tpcc-shared", 2);
+    let place = TestDatabase::shared("tpcc-shared", 2);
     let workload = Tpcc::new(TpccOptions {
         threads: 2,
         ..options(5, 1)

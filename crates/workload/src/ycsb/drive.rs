@@ -464,7 +464,7 @@ fn missing(key: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Place;
+    use crate::testing::TestDatabase;
     use crate::ycsb::{Mix, Skew};
     use indelible::{Method, Options};
 
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn threads_that_share_rows_leave_the_last_update_of_one_of_them() {
-        let place = Place::shared("ycsb-shared", 3);
+        let place = TestDatabase::shared("ycsb-shared", 3);
         let workload = Ycsb::new(YcsbOptions {
             rows: 40,
             threads: 3,

@@ -37,17 +37,17 @@ pub(super) fn write<S: PageStore>(pages: &mut Pages<S>, value: &[u8]) -> Result<
 }
 
 /// One page of a value.
-struct Part {
+struct ValuePage {
     bytes: usize,
     total: usize,
     next: u64,
 }
 
-fn part<S: PageStore>(pages: &mut Pages<S>, reference: u64) -> Result<Part> {
+fn part<S: PageStore>(pages: &mut Pages<S>, reference: u64) -> Result<ValuePage> {
     let room = part_bytes(pages.page_bytes());
     let view = pages.view(reference)?;
     let header = view.words(0, 4)?;
-    let found = Part {
+    let found = ValuePage {
         bytes: header[2] as u32 as usize,
         total: (header[2] >> 32) as usize,
         next: header[3],

@@ -48,7 +48,7 @@ pub(crate) struct Range {
 
 /// Location of an entry that was fetched.
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     /// In the MemTable's arena.
     Pointer(u64),
     /// In the cursor's buffer.
@@ -70,7 +70,7 @@ pub(crate) struct Cursor {
     buffer: Vec<u8>,
     /// Keys that were fetched, one after the other, and their entries.
     keys: Vec<u64>,
-    places: Vec<Place>,
+    places: Vec<Location>,
     at: usize,
     ended: bool,
 }
@@ -147,7 +147,7 @@ impl Cursor {
             0,
             &mut |key, found| {
                 keys.extend_from_slice(key);
-                places.push(Place::Pointer(found));
+                places.push(Location::Pointer(found));
                 Ok(if places.len() < fetch {
                     ControlFlow::Continue(())
                 } else {
@@ -245,7 +245,7 @@ fn take_entries(
     range: &Range,
     block: Block<'_>,
     (at, done, most): (usize, usize, usize),
-    (keys, places): (&mut Vec<u64>, &mut Vec<Place>),
+    (keys, places): (&mut Vec<u64>, &mut Vec<Location>),
 ) -> Option<bool> {
     let words = range.low.len();
     let (first, end) = (
@@ -257,7 +257,7 @@ fn take_entries(
         keys.resize(start + words, 0);
         block.key(index, &mut keys[start..])?;
         let (kind, place) = block.entry_place(index)?;
-        places.push(Place::Buffer(kind, at + place.start, at + place.end));
+        places.push(Location::Buffer(kind, at + place.start, at + place.end));
         Some(())
     };
     let all = first..end.max(first);
@@ -319,8 +319,8 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
     fn entry(&self) -> Result<Entry<'_>> {
         let place = self.cursor.places[self.cursor.at];
         Ok(match (place, &self.from) {
-            (Place::Buffer(kind, start, end), _) => (kind, &self.cursor.buffer[start..end]),
-            (Place::Pointer(found), From::MemTable(mem_table)) => {
+            (Location::Buffer(kind, start, end), _) => (kind, &self.cursor.buffer[start..end]),
+            (Location::Pointer(found), From::MemTable(mem_table)) => {
                 let kind = pointer::kind(found)?;
                 let bytes = if kind == EntryKind::Tombstone {
                     &[]
@@ -329,7 +329,7 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
                 };
                 (kind, bytes)
             }
-            (Place::Pointer(found), From::Run(..)) => (pointer::kind(found)?, &[]),
+            (Location::Pointer(found), From::Run(..)) => (pointer::kind(found)?, &[]),
         })
     }
 }

@@ -51,7 +51,7 @@ enum Zone {
 
 /// The fields that the tokens have filled.
 #[derive(Default)]
-struct Parts {
+struct Fields {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -115,13 +115,13 @@ fn shown_name(kind: Kind) -> String {
     }
 }
 
-fn read(kind: Kind, text: &str, context: &Context<'_>) -> Result<Parts, Fault> {
+fn read(kind: Kind, text: &str, context: &Context<'_>) -> Result<Fields, Fault> {
     let tokens = split(text).ok_or(Fault::Format)?;
     if tokens.is_empty() {
         return Err(Fault::Format);
     }
     let mut reader = Reader {
-        parts: Parts::default(),
+        parts: Fields::default(),
         order: context.settings.date_order,
         context,
         is_time: matches!(kind, Kind::Time | Kind::Timetz),
@@ -138,7 +138,7 @@ fn read(kind: Kind, text: &str, context: &Context<'_>) -> Result<Parts, Fault> {
 }
 
 struct Reader<'c> {
-    parts: Parts,
+    parts: Fields,
     order: DateOrder,
     context: &'c Context<'c>,
     is_time: bool,
@@ -513,7 +513,7 @@ fn parse_offset(text: &str) -> Result<i32, Fault> {
     Ok(if is_negative { -total } else { total })
 }
 
-impl Parts {
+impl Fields {
     /// Days since 2000-01-01, if the text has a date.
     fn date(&self) -> Result<Option<i64>, Fault> {
         if let Some(days) = self.days {
@@ -566,7 +566,7 @@ impl Parts {
     }
 }
 
-fn finish(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
+fn finish(kind: Kind, parts: &Fields, context: &Context<'_>) -> Result<Datum, Fault> {
     match kind {
         Kind::Time | Kind::Timetz => finish_time(kind, parts, context),
         Kind::Date => finish_date(parts, context),
@@ -574,7 +574,7 @@ fn finish(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fau
     }
 }
 
-fn finish_date(parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
+fn finish_date(parts: &Fields, context: &Context<'_>) -> Result<Datum, Fault> {
     let today = || {
         let local = zone::to_local(&context.settings.zone, context.transaction_start);
         local.div_euclid(DAY)
@@ -594,7 +594,7 @@ fn finish_date(parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
     }
 }
 
-fn finish_timestamp(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
+fn finish_timestamp(kind: Kind, parts: &Fields, context: &Context<'_>) -> Result<Datum, Fault> {
     let is_zoned = kind == Kind::Timestamptz;
     let make = |micros: i64| {
         if is_zoned {
@@ -640,7 +640,7 @@ fn finish_timestamp(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<
     }
 }
 
-fn finish_time(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
+fn finish_time(kind: Kind, parts: &Fields, context: &Context<'_>) -> Result<Datum, Fault> {
     let session = &context.settings.zone;
     let (time, now_offset) = match parts.special {
         Some(Special::Now) => {

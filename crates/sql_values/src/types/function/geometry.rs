@@ -10,7 +10,7 @@
 )]
 
 use super::super::datum::Datum;
-use super::super::geometry::{Place, corners, made, shape};
+use super::super::geometry::{Coordinates, corners, made, shape};
 use super::super::kind::Kind::{
     self, Bool, Box as Rectangle, Circle, Float8, Int4, Path, Point, Polygon,
 };
@@ -20,24 +20,24 @@ use crate::error::{Result, SqlError};
 /// Numbers that differ by less are the same.
 const EPSILON: f64 = 1.0e-6;
 
-fn shown(kind: Kind, places: Vec<Place>, radius: Option<f64>) -> Datum {
+fn shown(kind: Kind, places: Vec<Coordinates>, radius: Option<f64>) -> Datum {
     Datum::text(made(kind, places, radius))
 }
 
-fn place(datum: &Datum) -> Result<Place> {
+fn place(datum: &Datum) -> Result<Coordinates> {
     Ok(shape(Point, datum.str()?)?.places[0])
 }
 
-fn polygon(datum: &Datum) -> Result<Vec<Place>> {
+fn polygon(datum: &Datum) -> Result<Vec<Coordinates>> {
     Ok(shape(Polygon, datum.str()?)?.places)
 }
 
-fn circle(datum: &Datum) -> Result<(Place, f64)> {
+fn circle(datum: &Datum) -> Result<(Coordinates, f64)> {
     let shape = shape(Circle, datum.str()?)?;
     Ok((shape.places[0], shape.radius.unwrap_or(0.0)))
 }
 
-fn rectangle(datum: &Datum) -> Result<[Place; 2]> {
+fn rectangle(datum: &Datum) -> Result<[Coordinates; 2]> {
     Ok(corners(&shape(Rectangle, datum.str()?)?))
 }
 
@@ -53,11 +53,11 @@ fn at_most(a: f64, b: f64) -> bool {
     a - b <= EPSILON
 }
 
-fn distance(a: Place, b: Place) -> f64 {
+fn distance(a: Coordinates, b: Coordinates) -> f64 {
     (a.x - b.x).hypot(a.y - b.y)
 }
 
-fn is_same_place(a: Place, b: Place) -> bool {
+fn is_same_place(a: Coordinates, b: Coordinates) -> bool {
     let numbers = [a.x, a.y, b.x, b.y];
     if numbers.iter().any(|number| number.is_nan()) {
         let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
@@ -67,13 +67,13 @@ fn is_same_place(a: Place, b: Place) -> bool {
 }
 
 /// The sides of a polygon.
-fn sides(corners: &[Place]) -> impl Iterator<Item = (Place, Place)> + '_ {
+fn sides(corners: &[Coordinates]) -> impl Iterator<Item = (Coordinates, Coordinates)> + '_ {
     let next = corners.iter().cycle().skip(1);
     corners.iter().copied().zip(next.copied())
 }
 
 /// How far a place is from a segment.
-fn distance_to_side(place: Place, (a, b): (Place, Place)) -> f64 {
+fn distance_to_side(place: Coordinates, (a, b): (Coordinates, Coordinates)) -> f64 {
     let (along_x, along_y) = (b.x - a.x, b.y - a.y);
     let length = along_x * along_x + along_y * along_y;
     if length == 0.0 {
@@ -81,7 +81,7 @@ fn distance_to_side(place: Place, (a, b): (Place, Place)) -> f64 {
     }
     let share = ((place.x - a.x) * along_x + (place.y - a.y) * along_y) / length;
     let share = share.clamp(0.0, 1.0);
-    let nearest = Place {
+    let nearest = Coordinates {
         x: a.x + share * along_x,
         y: a.y + share * along_y,
     };
@@ -89,7 +89,7 @@ fn distance_to_side(place: Place, (a, b): (Place, Place)) -> f64 {
 }
 
 /// Whether a place lies in a polygon or on its sides: a ray to the right crosses an odd number.
-fn contains(corners: &[Place], place: Place) -> bool {
+fn contains(corners: &[Coordinates], place: Coordinates) -> bool {
     // PostgreSQL finds a place without numbers in every polygon.
     let is_nowhere = place.x.is_nan() && place.y.is_nan();
     if is_nowhere || sides(corners).any(|side| distance_to_side(place, side) <= EPSILON) {
@@ -103,8 +103,8 @@ fn contains(corners: &[Place], place: Place) -> bool {
 }
 
 /// Whether two segments have a place in common.
-fn cross((a, b): (Place, Place), (c, d): (Place, Place)) -> bool {
-    let turn = |a: Place, b: Place, c: Place| {
+fn cross((a, b): (Coordinates, Coordinates), (c, d): (Coordinates, Coordinates)) -> bool {
+    let turn = |a: Coordinates, b: Coordinates, c: Coordinates| {
         let area = (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
         if area.abs() <= EPSILON {
             0.0
@@ -120,39 +120,39 @@ fn cross((a, b): (Place, Place), (c, d): (Place, Place)) -> bool {
         || touches(d, (a, b))
 }
 
-fn overlap(a: &[Place], b: &[Place]) -> bool {
+fn overlap(a: &[Coordinates], b: &[Coordinates]) -> bool {
     contains(a, b[0])
         || contains(b, a[0])
         || sides(a).any(|one| sides(b).any(|other| cross(one, other)))
 }
 
-fn boxes_overlap([high, low]: [Place; 2], [other_high, other_low]: [Place; 2]) -> bool {
+fn boxes_overlap([high, low]: [Coordinates; 2], [other_high, other_low]: [Coordinates; 2]) -> bool {
     at_most(low.x, other_high.x)
         && at_most(other_low.x, high.x)
         && at_most(low.y, other_high.y)
         && at_most(other_low.y, high.y)
 }
 
-fn box_has_box([high, low]: [Place; 2], [inner_high, inner_low]: [Place; 2]) -> bool {
+fn box_has_box([high, low]: [Coordinates; 2], [inner_high, inner_low]: [Coordinates; 2]) -> bool {
     at_most(inner_high.x, high.x)
         && at_most(low.x, inner_low.x)
         && at_most(inner_high.y, high.y)
         && at_most(low.y, inner_low.y)
 }
 
-fn box_has([high, low]: [Place; 2], place: Place) -> bool {
+fn box_has([high, low]: [Coordinates; 2], place: Coordinates) -> bool {
     (low.x..=high.x).contains(&place.x) && (low.y..=high.y).contains(&place.y)
 }
 
-fn circle_has((center, radius): (Place, f64), place: Place) -> bool {
+fn circle_has((center, radius): (Coordinates, f64), place: Coordinates) -> bool {
     distance(center, place) <= radius
 }
 
-fn to_circle((center, radius): (Place, f64), place: Place) -> f64 {
+fn to_circle((center, radius): (Coordinates, f64), place: Coordinates) -> f64 {
     (distance(center, place) - radius).max(0.0)
 }
 
-fn to_polygon(corners: &[Place], place: Place) -> f64 {
+fn to_polygon(corners: &[Coordinates], place: Coordinates) -> f64 {
     if contains(corners, place) {
         return 0.0;
     }
@@ -247,7 +247,7 @@ pub(crate) const OPERATORS: &[Function] = &[
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("point", &[Float8, Float8], Point, |_, a| {
         let (x, y) = (float(&a[0])?, float(&a[1])?);
-        Ok(shown(Point, vec![Place { x, y }], None))
+        Ok(shown(Point, vec![Coordinates { x, y }], None))
     }),
     Function::scalar("box", &[Point, Point], Rectangle, |_, a| {
         Ok(shown(Rectangle, vec![place(&a[0])?, place(&a[1])?], None))
@@ -264,7 +264,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::scalar("polygon", &[Rectangle], Polygon, |_, a| {
         let [high, low] = rectangle(&a[0])?;
-        let corner = |x, y| Place { x, y };
+        let corner = |x, y| Coordinates { x, y };
         let corners = vec![low, corner(low.x, high.y), high, corner(high.x, low.y)];
         Ok(shown(Polygon, corners, None))
     }),
@@ -302,8 +302,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn middle(a: Place, b: Place) -> Place {
-    Place {
+fn middle(a: Coordinates, b: Coordinates) -> Coordinates {
+    Coordinates {
         x: f64::midpoint(a.x, b.x),
         y: f64::midpoint(a.y, b.y),
     }
@@ -316,9 +316,9 @@ mod tests {
     #[test]
     fn places_lie_in_polygons() {
         let corners = polygon(&Datum::text("((0,0),(0,100),(100,100),(50,50),(100,0))")).unwrap();
-        let is_in = |x, y| contains(&corners, Place { x, y });
+        let is_in = |x, y| contains(&corners, Coordinates { x, y });
         assert!(is_in(10.0, 10.0) && is_in(0.0, 50.0) && is_in(50.0, 50.0));
         assert!(!is_in(80.0, 50.0) && !is_in(-1.0, 0.0) && !is_in(f64::NAN, 0.0));
-        assert_eq!(to_polygon(&corners, Place { x: -3.0, y: 5.0 }), 3.0);
+        assert_eq!(to_polygon(&corners, Coordinates { x: -3.0, y: 5.0 }), 3.0);
     }
 }

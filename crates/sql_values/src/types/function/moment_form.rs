@@ -78,7 +78,7 @@ impl Letters {
 }
 
 /// A part of a template.
-pub(super) enum Part {
+pub(super) enum Pattern {
     Field {
         word: &'static str,
         letters: Letters,
@@ -91,7 +91,7 @@ pub(super) enum Part {
 }
 
 /// The parts of a template.
-pub(super) fn parts(template: &str) -> Vec<Part> {
+pub(super) fn parts(template: &str) -> Vec<Pattern> {
     let mut parts = Vec::new();
     let mut rest = template;
     let mut is_short = false;
@@ -115,7 +115,7 @@ pub(super) fn parts(template: &str) -> Vec<Part> {
             let ordinal = rest.get(..2).filter(|end| end.eq_ignore_ascii_case("TH"));
             let ordinal = ordinal.map(|end| end.starts_with('T'));
             rest = if ordinal.is_some() { &rest[2..] } else { rest };
-            parts.push(Part::Field {
+            parts.push(Pattern::Field {
                 word,
                 letters,
                 is_short,
@@ -132,7 +132,7 @@ pub(super) fn parts(template: &str) -> Vec<Part> {
             }
             other => (other.to_string(), &rest[other.len_utf8()..]),
         };
-        parts.push(Part::Literal(literal));
+        parts.push(Pattern::Literal(literal));
         rest = after;
     }
     parts
@@ -160,8 +160,8 @@ impl Shown {
         let mut out = String::new();
         for part in parts(template) {
             match part {
-                Part::Literal(text) => out.push_str(&text),
-                Part::Field {
+                Pattern::Literal(text) => out.push_str(&text),
+                Pattern::Field {
                     word,
                     letters,
                     is_short,

@@ -12,7 +12,7 @@ use super::super::datetime::zone;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{Date, Text, Timestamptz};
 use super::Function;
-use super::moment_form::{MONTHS, Part, WEEKDAYS, parts};
+use super::moment_form::{MONTHS, Pattern, WEEKDAYS, parts};
 use super::number_form::roman_digits;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -66,8 +66,8 @@ impl<'t> Scanner<'t> {
         let parts = parts(template);
         for (place, part) in parts.iter().enumerate() {
             match part {
-                Part::Literal(literal) => scanner.skip(literal),
-                Part::Field {
+                Pattern::Literal(literal) => scanner.skip(literal),
+                Pattern::Field {
                     word,
                     ordinal,
                     is_short,
@@ -79,7 +79,7 @@ impl<'t> Scanner<'t> {
                     }
                     // A number before another number ends after the digits of its word.
                     let next = parts.get(place + 1);
-                    let is_bounded = !is_short && matches!(next, Some(Part::Field { .. }));
+                    let is_bounded = !is_short && matches!(next, Some(Pattern::Field { .. }));
                     scanner.field(word, is_bounded)?;
                     if ordinal.is_some() {
                         scanner.text = scanner.text.get(2..).unwrap_or("");

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 /// A part of a template.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Part {
+enum Pattern {
     Nine,
     Zero,
     Point,
@@ -35,7 +35,7 @@ enum Part {
 
 #[derive(Default)]
 struct Template {
-    parts: Vec<Part>,
+    parts: Vec<Pattern>,
     /// `FM`: no blanks, no zeros that say nothing.
     is_short: bool,
     /// Digits before the point.
@@ -56,31 +56,31 @@ fn bad(message: &str) -> SqlError {
 
 impl Template {
     fn parse(text: &str) -> Result<Self> {
-        const WORDS: &[(&str, Option<Part>)] = &[
+        const WORDS: &[(&str, Option<Pattern>)] = &[
             ("FM", None),
             ("EEEE", None),
             ("RN", None),
-            ("MI", Some(Part::Minus)),
-            ("PL", Some(Part::Plus)),
-            ("SG", Some(Part::Either)),
-            ("PR", Some(Part::Brackets)),
-            ("S", Some(Part::Sign)),
+            ("MI", Some(Pattern::Minus)),
+            ("PL", Some(Pattern::Plus)),
+            ("SG", Some(Pattern::Either)),
+            ("PR", Some(Pattern::Brackets)),
+            ("S", Some(Pattern::Sign)),
             ("V", None),
             ("B", None),
-            ("9", Some(Part::Nine)),
-            ("0", Some(Part::Zero)),
-            (".", Some(Part::Point)),
-            ("D", Some(Part::Point)),
-            (",", Some(Part::Group)),
-            ("G", Some(Part::Group)),
-            ("L", Some(Part::Currency)),
+            ("9", Some(Pattern::Nine)),
+            ("0", Some(Pattern::Zero)),
+            (".", Some(Pattern::Point)),
+            ("D", Some(Pattern::Point)),
+            (",", Some(Pattern::Group)),
+            ("G", Some(Pattern::Group)),
+            ("L", Some(Pattern::Currency)),
         ];
         let mut template = Self::default();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             if first == '"' {
                 let (literal, after) = quoted(&rest[1..]);
-                template.parts.push(Part::Literal(literal));
+                template.parts.push(Pattern::Literal(literal));
                 rest = after;
                 continue;
             }
@@ -89,12 +89,12 @@ impl Template {
                     .is_some_and(|head| head.eq_ignore_ascii_case(word))
             };
             if starts("TH") {
-                template.parts.push(Part::Ordinal(rest.starts_with('T')));
+                template.parts.push(Pattern::Ordinal(rest.starts_with('T')));
                 rest = &rest[2..];
                 continue;
             }
             let Some((word, part)) = WORDS.iter().find(|(word, _)| starts(word)) else {
-                template.parts.push(Part::Literal(first.to_string()));
+                template.parts.push(Pattern::Literal(first.to_string()));
                 rest = &rest[first.len_utf8()..];
                 continue;
             };
@@ -104,7 +104,7 @@ impl Template {
         Ok(template)
     }
 
-    fn take(&mut self, word: &str, part: Option<&Part>, rest: &str) -> Result<()> {
+    fn take(&mut self, word: &str, part: Option<&Pattern>, rest: &str) -> Result<()> {
         match (word, part) {
             ("FM", _) => self.is_short = true,
             ("EEEE", _) => self.is_scientific = true,
@@ -117,22 +117,22 @@ impl Template {
             }
             (_, Some(part)) => {
                 match part {
-                    Part::Nine if self.parts.contains(&Part::Brackets) => {
+                    Pattern::Nine if self.parts.contains(&Pattern::Brackets) => {
                         return Err(bad("\"9\" must be ahead of \"PR\""));
                     }
-                    Part::Nine | Part::Zero if self.shift.is_some() => {
+                    Pattern::Nine | Pattern::Zero if self.shift.is_some() => {
                         self.shift = self.shift.map(|shift| shift + 1);
                         self.whole += 1;
                     }
-                    Part::Nine | Part::Zero if self.has_point() => self.fraction += 1,
-                    Part::Nine | Part::Zero => self.whole += 1,
-                    Part::Point if self.shift.is_some() => {
+                    Pattern::Nine | Pattern::Zero if self.has_point() => self.fraction += 1,
+                    Pattern::Nine | Pattern::Zero => self.whole += 1,
+                    Pattern::Point if self.shift.is_some() => {
                         return Err(bad("cannot use \"V\" and decimal point together"));
                     }
-                    Part::Point if self.has_point() => {
+                    Pattern::Point if self.has_point() => {
                         return Err(bad("multiple decimal points"));
                     }
-                    Part::Sign if self.has_sign() => {
+                    Pattern::Sign if self.has_sign() => {
                         return Err(bad("cannot use \"S\" twice"));
                     }
                     _ => {}
@@ -145,16 +145,21 @@ impl Template {
     }
 
     fn has_point(&self) -> bool {
-        self.parts.contains(&Part::Point)
+        self.parts.contains(&Pattern::Point)
     }
 
     fn has_sign(&self) -> bool {
-        self.parts.contains(&Part::Sign)
+        self.parts.contains(&Pattern::Sign)
     }
 
     /// Whether the sign has a place of its own.
     fn has_any_sign(&self) -> bool {
-        let signs = [Part::Sign, Part::Minus, Part::Either, Part::Brackets];
+        let signs = [
+            Pattern::Sign,
+            Pattern::Minus,
+            Pattern::Either,
+            Pattern::Brackets,
+        ];
         signs.iter().any(|sign| self.parts.contains(sign))
     }
 }
@@ -306,9 +311,9 @@ impl<'t> Writer<'t> {
         let parts = template
             .parts
             .iter()
-            .take_while(|part| **part != Part::Point);
-        let kinds = parts.filter(|part| matches!(part, Part::Nine | Part::Zero));
-        if let Some(first) = kinds.clone().position(|part| *part == Part::Zero) {
+            .take_while(|part| **part != Pattern::Point);
+        let kinds = parts.filter(|part| matches!(part, Pattern::Nine | Pattern::Zero));
+        if let Some(first) = kinds.clone().position(|part| *part == Pattern::Zero) {
             for place in places.iter_mut().skip(first).filter(|place| **place == ' ') {
                 *place = '0';
             }
@@ -334,13 +339,13 @@ impl<'t> Writer<'t> {
             let parts = template
                 .parts
                 .iter()
-                .skip_while(|part| **part != Part::Point);
-            let kinds: Vec<&Part> = parts
-                .filter(|part| matches!(part, Part::Nine | Part::Zero))
+                .skip_while(|part| **part != Pattern::Point);
+            let kinds: Vec<&Pattern> = parts
+                .filter(|part| matches!(part, Pattern::Nine | Pattern::Zero))
                 .collect();
             let zeros = kinds
                 .iter()
-                .rposition(|part| **part == Part::Zero)
+                .rposition(|part| **part == Pattern::Zero)
                 .map_or(0, |at| at + 1);
             while places.len() > zeros && places.last() == Some(&'0') {
                 places.pop();
@@ -354,13 +359,13 @@ impl<'t> Writer<'t> {
         let start = first.unwrap_or(self.whole.len());
         for part in &self.template.parts {
             match part {
-                Part::Nine | Part::Zero if self.in_fraction => {
+                Pattern::Nine | Pattern::Zero if self.in_fraction => {
                     if let Some(digit) = self.fraction.get(self.after) {
                         self.out.push(*digit);
                     }
                     self.after += 1;
                 }
-                Part::Nine | Part::Zero => {
+                Pattern::Nine | Pattern::Zero => {
                     if self.digit >= start {
                         self.sign();
                         self.out.push(self.whole[self.digit]);
@@ -369,24 +374,24 @@ impl<'t> Writer<'t> {
                     }
                     self.digit += 1;
                 }
-                Part::Point => {
+                Pattern::Point => {
                     self.sign();
                     self.in_fraction = true;
                     if self.has_point {
                         self.out.push('.');
                     }
                 }
-                Part::Group if self.digit > start => self.out.push(','),
-                Part::Group => self.blank(),
-                Part::Sign | Part::Either => {
+                Pattern::Group if self.digit > start => self.out.push(','),
+                Pattern::Group => self.blank(),
+                Pattern::Sign | Pattern::Either => {
                     self.out.push(if self.is_negative { '-' } else { '+' });
                 }
-                Part::Minus if self.is_negative => self.out.push('-'),
-                Part::Plus if !self.is_negative => self.out.push('+'),
-                Part::Minus | Part::Plus | Part::Currency => self.blank(),
-                Part::Brackets => {}
-                Part::Ordinal(is_upper) => self.ordinal(*is_upper),
-                Part::Literal(text) => self.out.push_str(text),
+                Pattern::Minus if self.is_negative => self.out.push('-'),
+                Pattern::Plus if !self.is_negative => self.out.push('+'),
+                Pattern::Minus | Pattern::Plus | Pattern::Currency => self.blank(),
+                Pattern::Brackets => {}
+                Pattern::Ordinal(is_upper) => self.ordinal(*is_upper),
+                Pattern::Literal(text) => self.out.push_str(text),
             }
         }
         self.signs_around(start)
@@ -426,13 +431,13 @@ impl<'t> Writer<'t> {
 
     /// `S` before the digits belongs right before the first of them, and brackets around all.
     fn signs_around(mut self, start: usize) -> String {
-        let leads = self.template.parts.first() == Some(&Part::Sign);
+        let leads = self.template.parts.first() == Some(&Pattern::Sign);
         if leads && !self.template.is_short && start > 0 {
             let sign = self.out.remove(0);
             let place = self.out.find(|c: char| c != ' ').unwrap_or(self.out.len());
             self.out.insert(place, sign);
         }
-        if self.template.parts.contains(&Part::Brackets) {
+        if self.template.parts.contains(&Pattern::Brackets) {
             let place = self.out.find(|c: char| c != ' ').unwrap_or(0);
             if self.is_negative {
                 self.out.insert(place, '<');
@@ -549,7 +554,7 @@ fn read_digits(text: &str, template: &Template) -> (String, bool) {
     };
     for part in &template.parts {
         match part {
-            Part::Nine | Part::Zero => {
+            Pattern::Nine | Pattern::Zero => {
                 sign(&mut characters);
                 if let Some(digit) = characters.next_if(char::is_ascii_digit) {
                     digits.push(digit);
@@ -561,29 +566,33 @@ fn read_digits(text: &str, template: &Template) -> (String, bool) {
                     }
                 }
             }
-            Part::Point => {
+            Pattern::Point => {
                 if characters.next_if_eq(&'.').is_some() && !in_fraction {
                     digits.push('.');
                     in_fraction = true;
                 }
             }
-            Part::Group => {
+            Pattern::Group => {
                 characters.next_if_eq(&',');
             }
-            Part::Sign | Part::Minus | Part::Plus | Part::Either | Part::Brackets => {
+            Pattern::Sign
+            | Pattern::Minus
+            | Pattern::Plus
+            | Pattern::Either
+            | Pattern::Brackets => {
                 sign(&mut characters);
             }
-            Part::Currency => {
+            Pattern::Currency => {
                 while characters
                     .next_if(|c| !c.is_ascii_digit() && !matches!(c, '-' | '.'))
                     .is_some()
                 {}
             }
-            Part::Ordinal(_) => {
+            Pattern::Ordinal(_) => {
                 characters.next_if(char::is_ascii_alphabetic);
                 characters.next_if(char::is_ascii_alphabetic);
             }
-            Part::Literal(literal) => {
+            Pattern::Literal(literal) => {
                 for _ in literal.chars() {
                     characters.next();
                 }

@@ -401,7 +401,7 @@ fn listed(
 }
 
 /// An interval taken apart, all with its sign.
-struct Parts {
+struct Fields {
     years: i64,
     months: i64,
     days: i64,
@@ -411,7 +411,7 @@ struct Parts {
     micros: i64,
 }
 
-impl From<Interval> for Parts {
+impl From<Interval> for Fields {
     fn from(interval: Interval) -> Self {
         Self {
             years: i64::from(interval.months / 12),
@@ -427,7 +427,7 @@ impl From<Interval> for Parts {
 
 /// Appends the text of an interval.
 pub fn print(out: &mut String, interval: Interval, style: IntervalStyle) {
-    let parts = Parts::from(interval);
+    let parts = Fields::from(interval);
     match style {
         IntervalStyle::Postgres => print_postgres(out, interval, &parts),
         IntervalStyle::PostgresVerbose => print_verbose(out, interval, &parts),
@@ -436,7 +436,7 @@ pub fn print(out: &mut String, interval: Interval, style: IntervalStyle) {
     }
 }
 
-fn print_postgres(out: &mut String, interval: Interval, parts: &Parts) {
+fn print_postgres(out: &mut String, interval: Interval, parts: &Fields) {
     let start = out.len();
     let mut after_negative = false;
     for (value, unit) in [
@@ -473,7 +473,7 @@ fn print_postgres(out: &mut String, interval: Interval, parts: &Parts) {
     }
 }
 
-fn print_verbose(out: &mut String, interval: Interval, parts: &Parts) {
+fn print_verbose(out: &mut String, interval: Interval, parts: &Fields) {
     out.push('@');
     let start = out.len();
     let mut is_ago = None;
@@ -511,7 +511,7 @@ fn print_verbose(out: &mut String, interval: Interval, parts: &Parts) {
     }
 }
 
-fn print_standard(out: &mut String, interval: Interval, parts: &Parts) {
+fn print_standard(out: &mut String, interval: Interval, parts: &Fields) {
     let signs = [i64::from(interval.months), parts.days, interval.micros];
     let has_negative = signs.iter().any(|value| *value < 0);
     let has_positive = signs.iter().any(|value| *value > 0);
@@ -560,7 +560,7 @@ fn print_standard(out: &mut String, interval: Interval, parts: &Parts) {
     }
 }
 
-fn print_iso(out: &mut String, parts: &Parts) {
+fn print_iso(out: &mut String, parts: &Fields) {
     let start = out.len();
     out.push('P');
     for (value, letter) in [(parts.years, 'Y'), (parts.months, 'M'), (parts.days, 'D')] {

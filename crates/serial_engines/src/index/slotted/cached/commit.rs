@@ -15,7 +15,7 @@ use super::space::{self, MASTER, Space};
 use super::{CachedPages, FRAMES_MIN, Own, damaged};
 use disk::Directory;
 use pmem::{Access, Arena, Memory};
-use std::collections::btree_map::Entry as Place;
+use std::collections::btree_map::Entry as PageEntry;
 use std::collections::{BTreeMap, HashSet};
 use storage::Result;
 use storage::engine::GlobalTxnId;
@@ -158,8 +158,8 @@ impl CachedPages {
                     return Ok(());
                 }
                 let page = match own.entry(number) {
-                    Place::Occupied(page) => page.into_mut(),
-                    Place::Vacant(place) => {
+                    PageEntry::Occupied(page) => page.into_mut(),
+                    PageEntry::Vacant(place) => {
                         let mut bytes = vec![0; *page_bytes];
                         if !entry.is_fresh {
                             home.read(entry.page, &mut bytes)?;
@@ -255,8 +255,8 @@ impl CachedPages {
         for (number, is_used) in changes {
             let map = space::map_of(number, self.page_bytes);
             let page = match pending.entry(map) {
-                Place::Occupied(page) => page.into_mut(),
-                Place::Vacant(place) => place.insert(self.own(map)?.bytes.clone()),
+                PageEntry::Occupied(page) => page.into_mut(),
+                PageEntry::Vacant(place) => place.insert(self.own(map)?.bytes.clone()),
             };
             space::set_used(page, number, is_used);
         }

@@ -18,7 +18,7 @@ use std::ops::Range;
 use storage::Result;
 
 /// Location of differences of a page.
-enum Place {
+enum Location {
     /// In the memory of the log.
     Logged { at: u64, bytes: usize },
     /// In `copies`.
@@ -39,7 +39,7 @@ enum Before {
 /// The differences that one record has of one page.
 struct Step {
     before: Before,
-    place: Place,
+    place: Location,
 }
 
 /// The chains of all pages that are not read yet.
@@ -68,11 +68,11 @@ impl Unread {
     pub(super) fn add(&mut self, number: u64, entry: &Entry<'_>) {
         let bytes = entry.differences.len();
         let place = if let Some(at) = entry.at {
-            Place::Logged { at, bytes }
+            Location::Logged { at, bytes }
         } else {
             let at = self.copies.len();
             self.copies.extend_from_slice(entry.differences);
-            Place::Copied(at..at + bytes)
+            Location::Copied(at..at + bytes)
         };
         let before = self.newest.insert(number, self.steps.len());
         self.steps.push(Step {
@@ -119,8 +119,8 @@ impl Unread {
         }
         for step in chain.into_iter().rev() {
             let differences = match &step.place {
-                Place::Logged { at, bytes } => log.bytes(*at, *bytes)?,
-                Place::Copied(range) => &self.copies[range.clone()],
+                Location::Logged { at, bytes } => log.bytes(*at, *bytes)?,
+                Location::Copied(range) => &self.copies[range.clone()],
             };
             apply(page, differences, bytes)?;
         }

@@ -39,8 +39,8 @@ const TAKES_ONE_IN: u64 = 8;
 
 /// The key cache of a partition's pages.
 pub(super) struct KeyCache {
-    leaves: Places,
-    inner: Places,
+    leaves: CacheTable,
+    inner: CacheTable,
     numbers: Numbers,
     /// Caches of pages that were begun.
     begun: u64,
@@ -61,7 +61,7 @@ impl Numbers {
 }
 
 /// Caches of pages, of one kind.
-struct Places {
+struct CacheTable {
     memory: Option<Buffer>,
     count: usize,
     count_max: usize,
@@ -147,7 +147,7 @@ impl CachedKeys<'_> {
     }
 }
 
-impl Places {
+impl CacheTable {
     fn new((cells_max, words): (usize, usize), set_bits: u32, bytes: usize) -> Self {
         let bytes_each = (HEAD + 8 * words * cells_max).next_multiple_of(LINE as usize);
         let most = bytes / bytes_each;
@@ -268,8 +268,8 @@ impl KeyCache {
     pub(super) fn new(page_bytes: usize, bytes: usize) -> Self {
         let inner = bytes / 8;
         Self {
-            leaves: Places::new((LEAF_CELLS, 1), 0, bytes - inner),
-            inner: Places::new((INNER_CELLS, 2), INNER_SET_BITS, inner),
+            leaves: CacheTable::new((LEAF_CELLS, 1), 0, bytes - inner),
+            inner: CacheTable::new((INNER_CELLS, 2), INNER_SET_BITS, inner),
             numbers: Numbers {
                 factor: u64::MAX / page_bytes as u64,
             },
@@ -278,7 +278,7 @@ impl KeyCache {
     }
 
     #[inline]
-    fn places(&self, level: u8) -> &Places {
+    fn places(&self, level: u8) -> &CacheTable {
         if level == 0 {
             &self.leaves
         } else {
@@ -286,7 +286,7 @@ impl KeyCache {
         }
     }
 
-    fn places_mut(&mut self, level: u8) -> &mut Places {
+    fn places_mut(&mut self, level: u8) -> &mut CacheTable {
         if level == 0 {
             &mut self.leaves
         } else {
