@@ -12,7 +12,7 @@ use crate::serve;
 use crate::streams;
 use crate::tables;
 use anyhow::{Context, Result};
-use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind, VerifyReport};
+use indelible::{ArchiveRange, Database, LayoutKind, VerifyReport};
 use pmem::device::{Costs, DeviceReport, NativeOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
     facts.add("partitions", Cell::Whole(statistics.partitions.into()));
     facts.add("layout", layout_name(statistics.layout));
     facts.add("node bytes", Cell::Whole(statistics.node_bytes.into()));
-    facts.add("fences", fences_name(statistics.fences));
+    facts.add("fences", statistics.fences.name());
     facts.add("tables", Cell::Whole(statistics.tables as u64));
     let footprint = statistics.footprint;
     for (name, count) in [
@@ -114,14 +114,6 @@ pub(crate) fn layout_name(layout: LayoutKind) -> &'static str {
     match layout {
         LayoutKind::Together => "together",
         LayoutKind::Separate => "separate",
-    }
-}
-
-fn fences_name(fences: FenceOrder) -> &'static str {
-    match fences {
-        FenceOrder::Single => "single",
-        FenceOrder::Shared => "shared",
-        FenceOrder::Paper => "paper",
     }
 }
 

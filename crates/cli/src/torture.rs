@@ -95,6 +95,12 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
             "only method fast makes use of 64 bytes that survive whole; use --method fast, or leave --power-fail-atomicity out",
         ));
     }
+    let has_orders = |method: &Method| matches!(method, Method::NvmInp | Method::NvmLog);
+    if args.fences.is_some() && !methods.iter().all(has_orders) {
+        return Err(Usage::error(
+            "only nvm-inp and nvm-log have orders of fences; use --method nvm-inp,nvm-log, or leave --fences out",
+        ));
+    }
     let mount = args.path.as_deref().map(Mount::at).transpose()?;
     let mut wrong = 0;
     for method in methods {
@@ -229,6 +235,7 @@ fn run_search(
             depth: args.depth,
         }),
         atomicity: args.atomicity(),
+        fences: args.fences.map(Into::into),
         connections: args.connections,
         ..Config::new(method, args.seed, images_max, duration_max)
     };
@@ -298,7 +305,7 @@ fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u
     let mut sum = Report::default();
     let mut failed = None;
     for scenario in scenarios {
-        let report = scenarios::run(scenario, method, args.atomicity(), args.seed);
+        let report = scenarios::run(scenario, args.subject(method), args.seed);
         sum.crash_points += report.crash_points;
         sum.images += report.images;
         sum.nested += report.nested;
@@ -328,6 +335,10 @@ fn replay_scenario(args: &TortureArgs, method: Method, name: &str) -> String {
     if args.atomicity() == PowerFailAtomicity::Line {
         line.push_str(" --power-fail-atomicity 64");
     }
+    if let Some(fences) = args.subject(method).fences {
+        line.push_str(" --fences ");
+        line.push_str(fences.name());
+    }
     line
 }
 
@@ -340,7 +351,7 @@ fn run_scenarios(
     let bar = progress::count("scenarios", scenarios.len() as u64);
     let mut wrong = 0;
     for scenario in scenarios {
-        let report = scenarios::run(scenario, method, args.atomicity(), args.seed);
+        let report = scenarios::run(scenario, args.subject(method), args.seed);
         wrong += report.wrong;
         bar.inc(1);
         let replay = report.failure.as_ref();
@@ -364,6 +375,7 @@ fn run_mutation(
     let config = MutationConfig {
         method,
         atomicity: args.atomicity(),
+        fences: args.fences.map(Into::into),
         seed: args.seed,
         site_images_max,
         duration_max,

@@ -45,7 +45,7 @@ pub const POOL_FORMAT: u32 = 1;
 /// The highest version that this program reads and writes. Header and heap are the same in all of
 /// them: an owner whose content older programs would misread makes its pools of a higher version,
 /// which those programs refuse.
-pub const POOL_FORMAT_MAX: u32 = 3;
+pub const POOL_FORMAT_MAX: u32 = 4;
 /// Smallest pool: header, one chunk table, one chunk.
 pub const POOL_BYTES_MIN: u64 = HEADER_BYTES + 2 * CHUNK_BYTES;
 /// Where the header has a word for the owner of the file: 0 in a new pool.

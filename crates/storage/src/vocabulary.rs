@@ -113,8 +113,20 @@ pub enum FenceOrder {
     /// Undo only, as in the paper, with fences shared among steps: three fences a transaction of
     /// one operation.
     Shared,
-    /// A sync after each step, as in the paper's Table 2.
+    /// The paper's undo log, a linked list of entries in blocks of the heap, and a sync after each
+    /// step, as in its Table 2.
     Paper,
+}
+
+impl FenceOrder {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Shared => "shared",
+            Self::Paper => "paper",
+        }
+    }
 }
 
 /// Images of a changed or deleted row in a write-ahead log. Recovery reads both kinds, also in one

@@ -77,7 +77,11 @@ fn run_scenarios(method: Method, atomicity: PowerFailAtomicity, seed: u64, only:
         .iter()
         .filter(|scenario| only.is_none_or(|name| name == scenario.name));
     for scenario in chosen {
-        let report = scenarios::run(scenario, method, atomicity, seed);
+        let subject = search::Subject {
+            atomicity,
+            ..search::Subject::new(method)
+        };
+        let report = scenarios::run(scenario, subject, seed);
         println!(
             "{:28} {:4} points {:7} images {:7} nested {:7.2} s {}",
             scenario.name,
@@ -97,6 +101,7 @@ fn run_mutation(method: Method, atomicity: PowerFailAtomicity, seed: u64, second
     let config = mutation::MutationConfig {
         method,
         atomicity,
+        fences: None,
         seed,
         site_images_max: 10_000,
         duration_max: Duration::from_secs(seconds),

@@ -10,16 +10,15 @@ use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::generate::{Random, first_rows};
 use crate::model::State;
 use crate::scenarios::Scenario;
-use crate::search::{DIED, FailureReport, Report, live_failure, options, world_with};
+use crate::search::{DIED, FailureReport, Report, Subject, live_failure, world_with};
 use indelible::SimulatedPlatform;
-use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{Branches, SimulatedWorld, mix};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use storage::EngineSource;
-use storage::engine::{Durability, EngineOptions, Method};
+use storage::engine::Durability;
 
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
@@ -41,7 +40,7 @@ const GROWTH_ONE_IN: u64 = 4;
 /// Runs one scenario with every image, or with the first `images_max`.
 pub(crate) fn run(
     scenario: &Scenario,
-    (method, atomicity): (Method, PowerFailAtomicity),
+    subject: Subject,
     seed: u64,
     disabled: &[String],
     images_max: u64,
@@ -52,7 +51,7 @@ pub(crate) fn run(
         ..Exhaustive::default()
     }));
     let result = catch_unwind(AssertUnwindSafe(|| {
-        drive(scenario, (method, atomicity), seed, disabled, &shared)
+        drive(scenario, subject, seed, disabled, &shared)
     }));
     let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
     let mut report = std::mem::take(&mut lock(&shared).report);
@@ -77,16 +76,13 @@ struct Exhaustive {
 
 fn drive(
     scenario: &Scenario,
-    (method, atomicity): (Method, PowerFailAtomicity),
+    subject: Subject,
     seed: u64,
     disabled: &[String],
     shared: &Arc<Mutex<Exhaustive>>,
 ) -> Result<(), Failure> {
-    let world = world_with(seed, atomicity);
-    let options = EngineOptions {
-        atomicity,
-        ..options(method, seed)
-    };
+    let world = world_with(seed, subject.atomicity);
+    let (method, options) = (subject.method, subject.options(seed));
     let oracle: SharedOracle = Arc::default();
     let platform = SimulatedPlatform::new(&world);
     let engine = platform
@@ -130,7 +126,8 @@ fn drive(
                 point: format!("{point:?}"),
                 event: world.events(),
                 survivors,
-                atomicity,
+                atomicity: subject.atomicity,
+                fences: subject.fences,
                 ..live_failure(failure, seed)
             });
         }

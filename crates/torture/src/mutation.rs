@@ -15,7 +15,7 @@ use pmem::device::simulated::{SiteKind, SiteReport};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::engine::Method;
+use storage::engine::{FenceOrder, Method};
 
 /// Rounds that are run without images to see which sites they use.
 const LIVE_ROUNDS: u64 = 24;
@@ -224,6 +224,8 @@ pub struct MutationConfig {
     pub method: Method,
     /// The unit that a power cut leaves whole, on which the method relies.
     pub atomicity: PowerFailAtomicity,
+    /// Order of durable steps in the NVM-aware methods; without one, that of each round's seed.
+    pub fences: Option<FenceOrder>,
     /// Where all randomness comes from.
     pub seed: u64,
     /// Most images of random rounds for one site.
@@ -300,6 +302,7 @@ fn plan(config: &MutationConfig, disabled: &[String]) -> Plan {
     Plan::new(&Config {
         disabled: disabled.to_vec(),
         atomicity: config.atomicity,
+        fences: config.fences,
         minimise_max: Duration::ZERO,
         ..Config::new(config.method, config.seed, config.site_images_max, NO_END)
     })
@@ -388,7 +391,7 @@ fn try_scenarios(config: &MutationConfig, site: &str, wanted: Size) -> Option<St
         .iter()
         .filter(|it| it.is_bare() == (wanted == Size::Small));
     meant.find_map(|scenario| {
-        let subject = (config.method, config.atomicity);
+        let subject = plan(config, &[]).config.subject();
         let report = exhaustive::run(scenario, subject, config.seed, &disabled, left);
         left = left.saturating_sub(report.images);
         let failure = report.failure?;

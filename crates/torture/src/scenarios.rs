@@ -8,8 +8,7 @@ use crate::generate::{Random, growth, large, row, text};
 use crate::model::{
     Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, INDEXES, MAIN, NAME, NOTE, SIDE, Step,
 };
-use crate::search::Report;
-use pmem::PowerFailAtomicity;
+use crate::search::{Report, Subject};
 use storage::engine::Method;
 use storage::record::{IndexId, Value};
 
@@ -403,12 +402,7 @@ fn side(random: &mut Random) -> Step {
     Step::Insert(SIDE, vec![Value::Int64(1), Value::Text(text(random, 60))])
 }
 
-/// Runs one scenario with every image, on a platform with this promise.
-pub fn run(
-    scenario: &Scenario,
-    method: Method,
-    atomicity: PowerFailAtomicity,
-    seed: u64,
-) -> Report {
-    exhaustive::run(scenario, (method, atomicity), seed, &[], u64::MAX)
+/// Runs one scenario with every image.
+pub fn run(scenario: &Scenario, subject: Subject, seed: u64) -> Report {
+    exhaustive::run(scenario, subject, seed, &[], u64::MAX)
 }

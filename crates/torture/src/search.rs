@@ -55,6 +55,8 @@ pub struct Config {
     pub method: Method,
     /// The unit that a power cut leaves whole, on which the method relies.
     pub atomicity: PowerFailAtomicity,
+    /// Order of durable steps in the NVM-aware methods; without one, that of each round's seed.
+    pub fences: Option<FenceOrder>,
     /// Connections that take turns; without any, transactions of an engine follow each other.
     pub connections: Option<u32>,
     /// Where all randomness comes from.
@@ -77,6 +79,7 @@ impl Config {
         Self {
             method,
             atomicity: PowerFailAtomicity::Word,
+            fences: None,
             connections: None,
             seed,
             images_max,
@@ -84,6 +87,47 @@ impl Config {
             disabled: Vec::new(),
             focus: None,
             minimise_max: Duration::from_mins(1),
+        }
+    }
+
+    /// The engine under test.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject {
+            method: self.method,
+            atomicity: self.atomicity,
+            fences: self.fences,
+        }
+    }
+}
+
+/// An engine under test: all of its options that a seed does not choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// Its method.
+    pub method: Method,
+    /// The unit that a power cut leaves whole, on which the method relies.
+    pub atomicity: PowerFailAtomicity,
+    /// Order of durable steps in the NVM-aware methods; without one, that of the seed.
+    pub fences: Option<FenceOrder>,
+}
+
+impl Subject {
+    /// A method with the options that searches have if nothing else is said.
+    pub fn new(method: Method) -> Self {
+        Self {
+            method,
+            atomicity: PowerFailAtomicity::Word,
+            fences: None,
+        }
+    }
+
+    /// The options of its engine in the round of a seed.
+    pub(crate) fn options(self, seed: u64) -> EngineOptions {
+        let by_seed = options(self.method, seed);
+        EngineOptions {
+            atomicity: self.atomicity,
+            fences: self.fences.unwrap_or(by_seed.fences),
+            ..by_seed
         }
     }
 }
@@ -167,6 +211,8 @@ pub struct FailureReport {
     pub disabled: Vec<String>,
     /// The unit that a power cut left whole.
     pub atomicity: PowerFailAtomicity,
+    /// The order of durable steps, if the seed did not choose it.
+    pub fences: Option<FenceOrder>,
     /// A shorter way to it.
     pub minimised: Option<Minimised>,
 }
@@ -195,6 +241,9 @@ impl FailureReport {
         if self.atomicity != PowerFailAtomicity::Word {
             let bytes = self.atomicity.bytes();
             write!(line, " --power-fail-atomicity {bytes}").expect("a string takes everything");
+        }
+        if let Some(fences) = self.fences {
+            write!(line, " --fences {}", fences.name()).expect("a string takes everything");
         }
         for site in &self.disabled {
             write!(line, " --without {site}").expect("a string takes everything");
@@ -284,6 +333,7 @@ pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
                 focus: start.focus.clone(),
                 disabled: searcher.plan.config.disabled.clone(),
                 atomicity: searcher.plan.config.atomicity,
+                fences: searcher.plan.config.fences,
                 ..live_failure(failure, start.seed)
             };
             searcher.report.failure = Some(failure);
@@ -313,6 +363,7 @@ pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
         focus: None,
         disabled: Vec::new(),
         atomicity: PowerFailAtomicity::Word,
+        fences: None,
         minimised: None,
     }
 }
@@ -538,12 +589,8 @@ impl Round<'_> {
 
     fn engine(&self) -> (Method, EngineOptions) {
         let searcher = lock(self.shared);
-        let config = &searcher.plan.config;
-        let options = EngineOptions {
-            atomicity: config.atomicity,
-            ..options(config.method, self.start.seed)
-        };
-        (config.method, options)
+        let subject = searcher.plan.config.subject();
+        (subject.method, subject.options(self.start.seed))
     }
 
     /// Called before each transaction.
@@ -738,6 +785,7 @@ impl Searcher {
             focus: start.focus.clone(),
             disabled: self.plan.config.disabled.clone(),
             atomicity: self.plan.config.atomicity,
+            fences: self.plan.config.fences,
             minimised: None,
         });
     }

@@ -676,7 +676,7 @@ pub(crate) enum FencesName {
     Single,
     /// Steps share fences where recovery guarantees the same
     Shared,
-    /// A sync after each step
+    /// The paper's undo log, a linked list, and a sync after each step
     Paper,
 }
 

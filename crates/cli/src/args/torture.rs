@@ -4,8 +4,9 @@
 //! every kind on every method. The other options give the amount and the details, so that the
 //! command line which a failure prints repeats it.
 
-use super::{AXES, AtomicityName, AxesArgs, IsolationName, parse_seconds};
+use super::{AXES, AtomicityName, AxesArgs, FencesName, IsolationName, parse_seconds};
 use ::torture::Selection;
+use ::torture::search::Subject;
 use ::torture::standard::Benchmark;
 use clap::{ArgGroup, Args, ValueEnum};
 use indelible::{Method, PowerFailAtomicity};
@@ -20,6 +21,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method inp --faults --size full
   indelible torture --method inp --seed 7 --operations 0-3,60 --depth 1
   indelible torture --method fast --power-fail-atomicity 64 --images 20000
+  indelible torture --method nvm-inp,nvm-log --fences paper --images 20000
   indelible torture --all --kills 200
   indelible torture --method nvm-log --workload tpcc --images 5000
   indelible torture --method cow --workload tpcc --kills 200
@@ -71,6 +73,10 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
         conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
     pub(crate) power_fail_atomicity: AtomicityName,
+    /// Order of durable steps in nvm-inp and nvm-log; without it, the seeds choose among all three
+    #[arg(long, value_enum, value_name = "ORDER",
+        conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
+    pub(crate) fences: Option<FencesName>,
     /// Search with this many connections that take turns, with open transactions at all levels,
     /// savepoints, locks and deadlocks; with --histories, so many threads with a connection each
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=64),
@@ -224,6 +230,15 @@ impl TortureArgs {
     pub(crate) fn sessions(&self) -> u32 {
         let default = if self.connections.is_some() { 2 } else { 8 };
         self.sessions.unwrap_or(default)
+    }
+
+    /// A method with the options of the command line.
+    pub(crate) fn subject(&self, method: Method) -> Subject {
+        Subject {
+            method,
+            atomicity: self.atomicity(),
+            fences: self.fences.map(Into::into),
+        }
     }
 
     /// Bytes that a power cut leaves whole.

@@ -262,6 +262,8 @@ fn unknown_words_and_impossible_pairs_are_usage_errors() {
     let nobody = torture(&["--histories", "10", "--sessions", "0"]);
     assert!(nobody.contains("add --connections"), "{nobody}");
     // The name is checked when the steps are known.
+    let error = torture(&["--fences", "paper"]);
+    assert!(error.contains("use --method nvm-inp,nvm-log"), "{error}");
     let search = ["torture", "--method", "inp", "--images", "100", "--without"];
     let unknown = fail(2, &[&search[..], &["wal.flsh"]].concat());
     assert!(unknown.contains("no step `wal.flsh`"), "{unknown}");

@@ -202,7 +202,8 @@ impl Options {
     /// `fash` and `fast` spread their records, at least 32 KiB (in `fash` and `fast` a power of
     /// two, and none with 0): half of it makes its most written line wear out twice as fast.
     /// Counts when the partition is created, or when one of `nvm-inp` or `nvm-log` of an older
-    /// format is opened; a device without room for it gives 32 KiB. Default 4 MiB, where this line
+    /// format is opened; a device without room for it gives 32 KiB, and so does
+    /// [`FenceOrder::Paper`], whose list does not move. Default 4 MiB, where this line
     /// lasts five years at a million changes a second if the medium endures 10^10 writes.
     pub fn rotation_bytes(self, bytes: u64) -> Self {
         self.with(MethodOption::RotationBytes(bytes))

@@ -33,8 +33,8 @@ use pmem::{
     PmemError, PoolIdentity, PoolKind, RootIndex, site,
 };
 use storage::engine::{
-    CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    VerifyReport,
+    CommitTicket, Decide, Durability, EngineOptions, EngineStatus, FenceOrder, Footprint,
+    GlobalTxnId, VerifyReport,
 };
 use storage::log::nv_write_set::{OVERFLOW_BYTES, log_bytes};
 use storage::log::{NvWriteSet, Recovered, UndoSavepoint};
@@ -48,6 +48,10 @@ const MOVED_LOG_ROOT: RootIndex = RootIndex::new(3);
 /// version 2 had one word that followed each commit; those of version 1 had no checksums of staged
 /// bytes either. They are read, and get this version when they are opened for writing.
 const FORMAT: u32 = 3;
+/// Version of pools whose undo log is a linked list, as [`FenceOrder::Paper`] has it: a program
+/// that knows none would not undo. A pool of version 3 in that order gets it when it is opened for
+/// writing.
+const LIST_FORMAT: u32 = 4;
 /// Whom a log block belongs to that takes the place of an older one.
 const MOVED_LOG: Owner = Owner {
     part: Part::Log,
@@ -136,7 +140,10 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     pub(crate) fn create(platform: &P, options: &EngineOptions) -> Result<Serial<Self>> {
         let memories = platform.memories(options.partition);
         let identity = PoolIdentity {
-            format_version: FORMAT,
+            format_version: match options.fences {
+                FenceOrder::Paper => LIST_FORMAT,
+                FenceOrder::Single | FenceOrder::Shared => FORMAT,
+            },
             ..pool::identity(T::POOL_KIND, options.node_bytes, options)
         };
         let mut arena = pool::create(&memories, &identity, options)?;
@@ -185,19 +192,18 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         } = pool::open(&memories, &[T::POOL_KIND], nodes, options)?;
         let salt = pool::salt(options);
         let place = log_place(&arena)?;
+        let fences = order(&arena, options);
         let (log, recovered) = match options.access {
             Access::Write => {
-                let found = NvWriteSet::recover(&mut arena, place, salt, options.fences, decide)?;
+                let found = NvWriteSet::recover(&mut arena, place, salt, fences, decide)?;
                 let (mut log, recovered) = found;
                 raise_format(&mut arena, &mut log, options)?;
                 (log, recovered)
             }
-            Access::Read => {
-                match NvWriteSet::open_read_only(&arena, place, salt, options.fences)? {
-                    Some(log) => (log, Recovered::Clean),
-                    None => return Err(StorageError::NeedsRecovery(name)),
-                }
-            }
+            Access::Read => match NvWriteSet::open_read_only(&arena, place, salt, fences)? {
+                Some(log) => (log, Recovered::Clean),
+                None => return Err(StorageError::NeedsRecovery(name)),
+            },
         };
         let tables = T::open(
             &mut arena,
@@ -411,23 +417,40 @@ fn log_place<M: Memory>(arena: &Arena<M>) -> Result<(u64, usize)> {
     Ok((block, arena.block(block)?.bytes as usize))
 }
 
+/// The order of durable steps that fits a pool: one with a list goes on with it whatever is chosen,
+/// and one that has none yet is opened without.
+fn order<M: Memory>(arena: &Arena<M>, options: &EngineOptions) -> FenceOrder {
+    let has_list = arena.identity().format_version >= LIST_FORMAT;
+    match options.fences {
+        _ if has_list => FenceOrder::Paper,
+        FenceOrder::Paper => FenceOrder::Shared,
+        order => order,
+    }
+}
+
 /// Gives a pool of an older format a log whose records move on, or the new format alone if it has
-/// no room for one. The transactions of the old log have ended.
+/// no room for one, and a list where the order of durable steps has one. The transactions of the
+/// old log have ended.
 fn raise_format<M: Memory>(
     arena: &mut Arena<M>,
     log: &mut NvWriteSet,
     options: &EngineOptions,
 ) -> Result<()> {
-    if arena.identity().format_version >= FORMAT {
-        return Ok(());
+    if arena.identity().format_version < FORMAT {
+        log.close(arena)?;
+        if let Some(block) = moved_log(arena, options)? {
+            let bytes = arena.block(block)?.bytes as usize;
+            log.move_to(arena, (block, bytes))?;
+        }
+        // commit point: a pool of this format has its log at the new place
+        arena.raise_format(FORMAT)?;
     }
-    log.close(arena)?;
-    if let Some(block) = moved_log(arena, options)? {
-        let bytes = arena.block(block)?.bytes as usize;
-        log.move_to(arena, (block, bytes))?;
+    if options.fences == FenceOrder::Paper && arena.identity().format_version < LIST_FORMAT {
+        log.begin_list(arena)?;
+        // commit point: a pool of this format has its undo records in the list
+        arena.raise_format(LIST_FORMAT)?;
     }
-    // commit point: a pool of this format has its log at the new place
-    Ok(arena.raise_format(FORMAT)?)
+    Ok(())
 }
 
 /// The block for the log of an older pool; none if there is no room. The root leads there before it
@@ -452,13 +475,18 @@ fn moved_log<M: Memory>(arena: &mut Arena<M>, options: &EngineOptions) -> Result
     Ok(Some(block))
 }
 
-/// Reserves the block for a log, the shortest if there is no room for another.
+/// Reserves the block for a log, the shortest if there is no room for another, or if a list is to
+/// have its head there and nothing else.
 fn reserve_log<M: Memory>(
     arena: &mut Arena<M>,
     options: &EngineOptions,
     owner: Owner,
 ) -> Result<u64, PmemError> {
-    match arena.reserve(log_bytes(options.rotation_bytes), owner) {
+    let budget = match options.fences {
+        FenceOrder::Paper => 0,
+        FenceOrder::Single | FenceOrder::Shared => options.rotation_bytes,
+    };
+    match arena.reserve(log_bytes(budget), owner) {
         Err(PmemError::OutOfSpace { .. }) => arena.reserve(log_bytes(0), owner),
         reserved => reserved,
     }

@@ -125,12 +125,14 @@ fn what_a_killed_process_left_in_a_cache_is_durable_before_it_is_read() {
     for (fences, site) in [
         (FenceOrder::Single, "undo.commit-record-fence"),
         (FenceOrder::Shared, "undo.commit-fence"),
+        (FenceOrder::Paper, "undo.commit-fence"),
     ] {
         assert_eq!(die_and_cut(fences, site, "none"), (true, true), "{site}");
     }
-    let order = FenceOrder::Shared;
-    let lost = die_and_cut(order, "undo.commit-fence", "undo.found-fence");
-    assert_eq!(lost, (true, false), "the fence before a replay is needless");
+    for order in [FenceOrder::Shared, FenceOrder::Paper] {
+        let lost = die_and_cut(order, "undo.commit-fence", "undo.found-fence");
+        assert_eq!(lost, (true, false), "the fence is needless with {order:?}");
+    }
 }
 
 #[test]
@@ -381,3 +383,6 @@ fn a_damaged_record_before_others_is_reported() {
 
 #[path = "nv_cut_tests.rs"]
 mod cuts;
+
+#[path = "nv_list_tests.rs"]
+mod list;

@@ -624,6 +624,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         // Entries that this transaction has added before are seen in the words of their leaf. So a
         // transaction that adds many drains only at splits.
         writes.visible(arena, self.structure())?;
+        writes.begin_step();
         arena.enter(Part::Index);
         let node = self.leaf(arena, key)?;
         let bitmap = |index| now(&node, writes, HEADER_WORDS + index);
@@ -667,6 +668,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
 
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {
         writes.visible(arena, self.structure())?;
+        writes.begin_step();
         arena.enter(Part::Index);
         let node = self.leaf(arena, key)?;
         let bitmap = |index| now(&node, writes, HEADER_WORDS + index);

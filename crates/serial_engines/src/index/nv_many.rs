@@ -70,6 +70,7 @@ impl NvBptree {
         entries: &[&[u64]],
     ) -> Result<Inserted> {
         writes.visible(arena, self.structure())?;
+        writes.begin_step();
         arena.enter(Part::Index);
         let words = self.shape.key_words;
         let first = &entries[0][..words];

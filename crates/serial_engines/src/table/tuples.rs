@@ -269,6 +269,7 @@ impl Tuples {
         tuple: u64,
         changes: &Changes,
     ) -> Result<()> {
+        writes.begin_step();
         arena.enter(Part::Table);
         debug_assert!(
             !writes.is_touched(tuple),

@@ -84,6 +84,9 @@ pub trait WriteSet<M: Memory>: Send {
     /// Changes bits of one published word. Several changes of one word in one transaction add up.
     fn change(&mut self, arena: &mut Arena<M>, change: WordChange) -> Result<()>;
 
+    /// Notes that the next changes are of another structure: the paper syncs each by itself.
+    fn begin_step(&mut self) {}
+
     /// Stores unpublished bytes. They are durable before any published change of this transaction.
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
 

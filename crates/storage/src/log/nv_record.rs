@@ -7,7 +7,9 @@
 //!
 //! ```text
 //! commit word  sequence (47 bits) | replay flag (1 bit), in formats 1 and 2 | check (16 bits)
-//! record       crc32c u32 | bytes u32 | sequence u64 | kind u64 | payload, padded to whole lines
+//! link         the same with the offset of an undo entry, or 0, for the sequence
+//! record       crc32c u32 | bytes u32 | sequence u64 | kind u64 | payload, padded to whole lines,
+//!              in the entry of a list to words
 //!   undo       { offset u64 | bytes u64 | before image, padded to 8 }*
 //!   jump       offset u64 | bytes u64 of the block in which the next record lies
 //!   prepared   global transaction number u64
@@ -242,7 +244,7 @@ pub(super) fn read_record<M: Memory>(
     sequence: u64,
     salt: u32,
 ) -> Option<Record> {
-    if tail.room < LINE {
+    if tail.room < HEADER_BYTES {
         return None;
     }
     // The header first: the rest is read only if the header is this transaction's.
@@ -256,7 +258,8 @@ pub(super) fn read_record<M: Memory>(
         5 => RecordKind::Commit,
         _ => return None,
     };
-    if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
+    let is_inside = (HEADER_BYTES..=tail.room).contains(&bytes) && bytes.is_multiple_of(8);
+    if header[1] != sequence || !is_inside {
         return None;
     }
     let record = arena.bytes(tail.offset, bytes).ok()?;
@@ -270,10 +273,33 @@ pub(super) fn read_record<M: Memory>(
     })
 }
 
+/// A word that leads to an undo entry at `offset`, or to none if that is 0. It has the check bits
+/// of a commit word: a flipped bit must not lead to the entry of an older transaction.
+pub(super) fn seal_link(offset: u64, salt: u32) -> u64 {
+    let link = CommitWord {
+        sequence: offset,
+        replay: false,
+    };
+    link.seal(salt)
+}
+
+/// Where the link at `at` leads; none if to no entry.
+pub(super) fn read_link<M: Memory>(arena: &Arena<M>, at: u64, salt: u32) -> Result<Option<u64>> {
+    let link = CommitWord::unseal(arena.word(at)?, salt).ok_or_else(|| {
+        PmemError::corrupted("link of an undo entry", at, "its check bits are wrong")
+    })?;
+    Ok(Some(link.sequence).filter(|&offset| offset != 0))
+}
+
+/// The number of the transaction that a record names, whole or not.
+pub(super) fn sequence_at<M: Memory>(arena: &Arena<M>, offset: u64) -> Result<u64> {
+    Ok(arena.slice::<u64>(offset, HEADER_BYTES / 8)?[1])
+}
+
 pub(super) fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {
     debug_assert!(
-        record.len() >= LINE && record.len().is_multiple_of(LINE),
-        "a record consists of whole lines"
+        record.len() >= HEADER_BYTES && record.len().is_multiple_of(8),
+        "a record consists of whole words"
     );
     debug_assert!(
         (1..=SEQUENCE_MAX).contains(&sequence),

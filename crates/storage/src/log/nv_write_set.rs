@@ -54,9 +54,11 @@
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of
 //! entries that are synced one by one, for undo only, and frees come after the commit.
 //! [`FenceOrder::Shared`] keeps the paper's undo and shares its fences among all changes of a
-//! transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
+//! transaction; [`FenceOrder::Paper`] has the paper's list (`list`) and all of its syncs, for
+//! measurement.
 
 mod changes;
+mod list;
 mod recovery;
 mod region;
 
@@ -69,6 +71,7 @@ use super::nv_record::{
 use super::nv_staged::Staged;
 use crate::error::{Result, StorageError};
 use crate::vocabulary::{FenceOrder, GlobalTxnId};
+use list::UndoList;
 use pmem::{Arena, Memory, Owner, Part, PmemError, site};
 use recovery::all_in_place;
 pub use region::{LOG_BYTES_MAX, LOG_BYTES_MIN, log_bytes};
@@ -184,6 +187,11 @@ pub struct NvWriteSet {
     /// pool; 0 if the pool has none.
     spare: u64,
     spare_is_used: bool,
+    /// Where records go instead of into slots, with [`FenceOrder::Paper`].
+    list: Option<UndoList>,
+    /// Numbers of the changes that begin a step of the paper, each synced by itself; only with a
+    /// list.
+    steps: Vec<usize>,
     touched: Vec<u64>,
     retired: BTreeMap<u64, u64>,
     record: Vec<u8>,
@@ -229,7 +237,7 @@ impl NvWriteSet {
         log.read_word(arena)?;
         log.replay_commits(arena)?;
         log.may_be_torn = true;
-        let records = log.read_records(arena);
+        let records = log.read_records(arena)?;
         if records.is_empty() {
             return Ok((log, Recovered::Clean));
         }
@@ -256,7 +264,7 @@ impl NvWriteSet {
         let mut log = Self::at(Region::new(base, bytes), salt, order);
         log.read_word(arena)?;
         let records = log.read_commits(arena)?;
-        let is_whole = all_in_place(arena, &records)? && log.read_records(arena).is_empty();
+        let is_whole = all_in_place(arena, &records)? && log.read_records(arena)?.is_empty();
         Ok(is_whole.then_some(log))
     }
 
@@ -292,6 +300,9 @@ impl NvWriteSet {
         debug_assert!(!self.prepared, "{PREPARED}");
         if savepoint.changes < self.applied {
             self.restore(arena, savepoint.changes)?;
+            if self.list.is_some() {
+                self.paper_sync(arena)?;
+            }
             self.before_bytes
                 .truncate(self.changes[savepoint.changes].data as usize);
             self.applied = savepoint.changes;
@@ -300,6 +311,7 @@ impl NvWriteSet {
             self.pending_bytes.truncate(first.data as usize);
         }
         self.changes.truncate(savepoint.changes);
+        self.steps.retain(|step| *step <= savepoint.changes);
         self.staged.rollback_to(savepoint.staged);
         debug_assert!(self.applied <= self.changes.len(), "{APPLIED_FIRST}");
         Ok(())
@@ -307,9 +319,8 @@ impl NvWriteSet {
 
     /// Ends an operation. In the paper's order everything that it did is synced now.
     pub fn end_operation<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        if self.order == FenceOrder::Paper && self.changes.len() > self.applied {
+        if self.list.is_some() {
             self.drain(arena)?;
-            self.paper_sync(arena)?;
         }
         Ok(())
     }
@@ -406,6 +417,8 @@ impl NvWriteSet {
             tail: Tail { offset: 0, room: 0 },
             spare: 0,
             spare_is_used: false,
+            list: (order == FenceOrder::Paper).then(|| UndoList::new(region.head())),
+            steps: Vec::new(),
             touched: Vec::new(),
             retired: BTreeMap::new(),
             record: Vec::new(),
@@ -431,6 +444,7 @@ impl NvWriteSet {
 
     fn reset(&mut self) {
         clear(&mut self.changes);
+        self.steps.clear();
         self.applied = 0;
         self.pending_bytes.clear();
         self.pending_lines.clear();
@@ -459,9 +473,14 @@ impl NvWriteSet {
             "a transaction ends by its word while older records may be replayed"
         );
         self.committed += 1;
-        let word = self.store_commit_word(arena, self.committed)?;
-        arena.flush(word, 8, site!("undo.commit-word"))?;
-        // commit point: recovery undoes nothing of a transaction up to this word
+        if let Some(list) = &mut self.list {
+            list.empty(arena, self.salt)?;
+            self.named = self.committed;
+        } else {
+            let word = self.store_commit_word(arena, self.committed)?;
+            arena.flush(word, 8, site!("undo.commit-word"))?;
+        }
+        // commit point: recovery undoes nothing of a transaction up to this word, or of no list
         arena.fence(site!("undo.commit-fence"))?;
         self.reset();
         Ok(())
@@ -666,11 +685,28 @@ impl NvWriteSet {
     }
 
     /// Stores the pending writes in place and starts the write-back of their lines, each line once:
-    /// flushing a line whose write-back is under way costs more than a fence.
+    /// flushing a line whose write-back is under way costs more than a fence. The paper syncs what
+    /// belongs to one structure by itself.
     fn apply_pending<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         assert!(self.logged, "{RECORD_FIRST}");
+        for index in 0..=self.steps.len() {
+            let end = self.steps.get(index).copied();
+            self.apply_until(arena, end.unwrap_or(self.changes.len()))?;
+        }
+        self.steps.clear();
+        self.pending_bytes.clear();
+        self.pending_lines.clear();
+        self.touched.clear();
+        Ok(())
+    }
+
+    /// Stores the pending writes before number `end` in place, as one step.
+    fn apply_until<M: Memory>(&mut self, arena: &mut Arena<M>, end: usize) -> Result<()> {
+        if end <= self.applied {
+            return Ok(());
+        }
         self.lines.clear();
-        for change in &mut self.changes[self.applied..] {
+        for change in &mut self.changes[self.applied..end] {
             let new = &self.pending_bytes[change.range()];
             let data = self.before_bytes.len() as u32;
             self.before_bytes
@@ -679,14 +715,14 @@ impl NvWriteSet {
             push_lines(&mut self.lines, change.offset, new.len());
             change.data = data;
         }
-        self.applied = self.changes.len();
-        self.pending_bytes.clear();
-        self.pending_lines.clear();
-        self.touched.clear();
+        self.applied = end;
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.apply"))?;
         }
         self.unawaited = true;
+        if self.list.is_some() {
+            self.paper_sync(arena)?;
+        }
         Ok(())
     }
 
@@ -718,7 +754,7 @@ impl NvWriteSet {
         self.staged_over |=
             self.unwritten.meets(offset, bytes.len()) || self.leaving.meets(offset, bytes.len());
         arena.write_through(offset, bytes, site!("undo.stage"))?;
-        if self.order == FenceOrder::Paper {
+        if self.list.is_some() {
             self.paper_sync(arena)?;
         }
         Ok(())
@@ -729,13 +765,21 @@ impl NvWriteSet {
         self.record.resize(HEADER_BYTES, 0);
     }
 
-    /// Seals `self.record` and writes it at the tail; not fenced.
+    /// Seals `self.record` and writes it at the tail, or appends it to the list; durable after the
+    /// next fence.
     fn write_record<M: Memory>(&mut self, arena: &mut Arena<M>, kind: RecordKind) -> Result<()> {
         if self.committed >= SEQUENCE_MAX {
             let text = "the partition has used up its transaction numbers; dump and load it";
             return Err(StorageError::Unsupported(text.to_owned()));
         }
         debug_assert!(!self.prepared, "{PREPARED}");
+        if let Some(list) = &mut self.list {
+            seal_record(&mut self.record, self.committed + 1, kind, self.salt);
+            let spare = (self.spare, OVERFLOW_BYTES);
+            list.append(arena, &mut self.record, spare, self.salt)?;
+            self.logged = true;
+            return Ok(());
+        }
         let bytes = self.record.len().next_multiple_of(LINE);
         if bytes + JUMP_BYTES > self.tail.room {
             self.jump(arena, bytes)?;

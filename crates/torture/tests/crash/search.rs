@@ -5,11 +5,11 @@
 
 use pmem::PowerFailAtomicity;
 use std::time::{Duration, Instant};
-use storage::engine::Method;
+use storage::engine::{FenceOrder, Method};
 use torture::corpus;
 use torture::mutation::{MutationConfig, Verdict, mutate};
 use torture::scenarios;
-use torture::search::{Config, FailureReport, search};
+use torture::search::{Config, FailureReport, Subject, search};
 
 /// Without `LONG_TESTS` every method runs one in this many scenarios, each method other ones.
 const SHARE: usize = 12;
@@ -104,6 +104,32 @@ fn no_image_is_wrong_where_lines_are_whole() {
     }
 }
 
+/// The linked list of the paper, in every round; the loss of each of its steps is noticed.
+#[test]
+fn no_image_is_wrong_with_the_papers_log() {
+    let steps = [
+        "undo.list-entry",
+        "undo.list-entry-fence",
+        "undo.list-link",
+        "undo.list-empty",
+    ];
+    let paper = |whole: Config| Config {
+        fences: Some(FenceOrder::Paper),
+        ..whole
+    };
+    for method in [Method::NvmInp, Method::NvmLog] {
+        let report = search(&paper(judging(method, 1)), &mut |_| {});
+        assert!(report.failure.is_none(), "{method}: {:#?}", report.failure);
+        assert!(report.images > 0 && report.nested > 0, "{report:?}");
+        assert!(steps.iter().all(|step| report.sites.contains(step)));
+    }
+    for site in steps {
+        let config = paper(config(Method::NvmInp, 1));
+        let line = found_without(site, &config).replay(Method::NvmInp);
+        assert!(line.contains("--fences paper"), "{line}");
+    }
+}
+
 /// Parts of the page engine that no published method has together; one in three without
 /// `LONG_TESTS`.
 #[test]
@@ -132,7 +158,11 @@ fn every_image_of_every_scenario_is_right() {
             ) {
                 continue;
             }
-            let report = scenarios::run(scenario, method, atomicity, 1);
+            let subject = Subject {
+                atomicity,
+                ..Subject::new(method)
+            };
+            let report = scenarios::run(scenario, subject, 1);
             let name = method.name();
             assert!(
                 report.failure.is_none(),
@@ -152,7 +182,7 @@ fn no_record_is_replayed_over_a_run_that_was_cut_anew() {
         let mut all = scenarios::enumerable(Method::NvmInp);
         let scenario = all.find(|scenario| scenario.name == "insert-into-empty");
         let scenario = scenario.expect("it is in the list");
-        let report = scenarios::run(scenario, Method::NvmInp, PowerFailAtomicity::Word, seed);
+        let report = scenarios::run(scenario, Subject::new(Method::NvmInp), seed);
         assert!(report.failure.is_none(), "{seed}: {:#?}", report.failure);
         assert!(report.nested > 0, "{seed}: no image of a later life");
     }
@@ -342,6 +372,7 @@ fn sites_that_the_time_leaves_out_are_reported() {
     let config = MutationConfig {
         method: Method::Inp,
         atomicity: PowerFailAtomicity::Word,
+        fences: None,
         seed: 1,
         site_images_max: 10_000,
         duration_max: Duration::ZERO,
@@ -365,6 +396,7 @@ fn every_site_is_caught() {
         let config = MutationConfig {
             method,
             atomicity: PowerFailAtomicity::Word,
+            fences: None,
             seed: 1,
             site_images_max: 10_000,
             duration_max: Duration::MAX,

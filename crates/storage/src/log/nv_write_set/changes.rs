@@ -60,7 +60,17 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
         };
         let new = old & !change.clear | change.set;
         self.staged.allocation(change);
-        self.write(arena, change.offset, &new.to_le_bytes())
+        WriteSet::<M>::begin_step(self);
+        self.write(arena, change.offset, &new.to_le_bytes())?;
+        WriteSet::<M>::begin_step(self);
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_step(&mut self) {
+        if self.list.is_some() {
+            self.steps.push(self.changes.len());
+        }
     }
 
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {

@@ -3,12 +3,14 @@
 //! Invariants 2, 3, 4, 6 and 8 of [`super`] say which records these are, and why doing it twice
 //! does the same.
 
+use super::list::UndoList;
 use super::region::Region;
 use super::{NvWriteSet, store};
 use crate::error::Result;
 use crate::log::nv_lines::push_lines;
 use crate::log::nv_record::{LINE, Record, RecordKind, Tail, read_record};
 use crate::log::nv_staged::StagedRange;
+use crate::vocabulary::FenceOrder;
 use pmem::{Arena, Memory, PmemError, site};
 
 impl NvWriteSet {
@@ -31,6 +33,9 @@ impl NvWriteSet {
         self.lines.clear();
         push_lines(&mut self.lines, self.region.word(self.word_number), 8);
         self.word_number += 1;
+        if let Some(list) = &self.list {
+            push_lines(&mut self.lines, list.head(), 8);
+        }
         for (record, age) in records.iter().rev().zip(0..) {
             let slot = self.region.slot(self.committed - age).offset;
             push_lines(&mut self.lines, slot, record.bytes);
@@ -128,8 +133,26 @@ impl NvWriteSet {
         Ok(())
     }
 
+    /// Goes on with a linked list, in a log of slots whose transactions have ended. Durable when it
+    /// returns.
+    pub fn begin_list<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        assert!(
+            self.named == self.committed && !self.logged,
+            "a list begins while a slot has a record that recovery needs"
+        );
+        let mut list = UndoList::new(self.region.head());
+        list.empty(arena, self.salt)?;
+        arena.fence(site!("undo.list-begun-fence"))?;
+        self.order = FenceOrder::Paper;
+        self.list = Some(list);
+        Ok(())
+    }
+
     /// Copies the open transaction's valid records out of the log, oldest first.
-    pub(super) fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
+    pub(super) fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Result<Vec<Record>> {
+        if let Some(list) = &self.list {
+            return list.read(arena, self.salt);
+        }
         let mut records = Vec::new();
         let mut tail = self.region.slot(self.committed + 1);
         // No log is longer than the pool: jumps that a forger made into a ring come to an end.
@@ -149,7 +172,7 @@ impl NvWriteSet {
                 };
             }
         }
-        records
+        Ok(records)
     }
 
     pub(super) fn undo_records<M: Memory>(

@@ -12,6 +12,8 @@
 //!           transaction n before, until the slot ends, and then at its beginning
 //! ```
 //!
+//! With a list of undo entries (`list`) neither moves: its head has the first line of slot 0.
+//!
 //! There are 32 slots, or fewer in a short block. Pools of formats 1 and 2 have one word and four
 //! slots, whose starts never move.
 
@@ -107,6 +109,11 @@ impl Region {
         }
     }
 
+    /// Where a list of undo entries has its head: no transaction has a slot then.
+    pub(super) fn head(&self) -> u64 {
+        self.slot(0).offset
+    }
+
     /// The commit word that counts, and its number. Each word was stored whole, so any that is not
     /// is damage: it may have been the newest.
     pub(super) fn read_word<M: Memory>(
@@ -129,7 +136,7 @@ impl Region {
 }
 
 impl NvWriteSet {
-    /// Makes each commit word name the last transaction.
+    /// Makes each commit word name the last transaction, and a list empty.
     pub(super) fn format<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         arena.enter(Part::Log);
         let word = CommitWord {
@@ -141,12 +148,18 @@ impl NvWriteSet {
             arena.store_word(at, word.seal(self.salt))?;
             arena.flush(at, 8, site!("undo.format"))?;
         }
+        if let Some(list) = &mut self.list {
+            list.empty(arena, self.salt)?;
+        }
         Ok(())
     }
 
     /// Writes of the most written line of the log since it was opened, if records and words have
     /// come around often.
     pub fn line_writes(&self) -> f64 {
+        if let Some(list) = &self.list {
+            return list.head_stores() as f64;
+        }
         let of_records = self.record_lines as f64 / self.region.starts() as f64;
         of_records.max(self.words_stored as f64 / self.region.words() as f64)
     }
