@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     allow_many_files();
     let options = Options::new().prepared_max(configuration.prepared_max());
     let database = Database::open_with(&args.path, &options)?;
-    let sql = Sql::open(database)?;
+    let sql = Sql::open_at_once(database)?;
     configuration.check_sessions(&sql)?;
     let options = configuration.options();
     let trusts = options.trusts;

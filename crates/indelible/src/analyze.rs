@@ -262,19 +262,29 @@ impl Database {
             return Ok(None);
         };
         table.check(self.core.serial)?;
+        let columns = table.entry.shape.def.columns.len();
+        let found = self.read(|reader| {
+            let mut found = Vec::new();
+            for at in (0_i32..).take(columns) {
+                let row = reader.get(&kept, (table.name(), at))?;
+                let body = row.as_ref().and_then(|row| row.get(2).as_bytes());
+                let column = body.and_then(|body| decode(body, table.id()).ok().flatten());
+                let Some(column) = column else {
+                    return Ok(None);
+                };
+                found.push(column);
+            }
+            Ok(Some(found))
+        })?;
+        let Some(found) = found else {
+            return Ok(None);
+        };
         let mut statistics = TableStatistics {
             rows: 0,
             sampled: 0,
-            columns: Vec::new(),
+            columns: Vec::with_capacity(columns),
         };
-        let columns = table.entry.shape.def.columns.len();
-        for at in (0_i32..).take(columns) {
-            let row = self.read(|reader| reader.get(&kept, (table.name(), at)))?;
-            let body = row.as_ref().and_then(|row| row.get(2).as_bytes());
-            let column = body.and_then(|body| decode(body, table.id()).ok().flatten());
-            let Some((rows, sampled, column)) = column else {
-                return Ok(None);
-            };
+        for (rows, sampled, column) in found {
             (statistics.rows, statistics.sampled) = (rows, sampled);
             statistics.columns.push(column);
         }

@@ -108,6 +108,7 @@ mod core;
 mod database;
 mod definitions;
 mod descriptor;
+mod drop_in_steps;
 mod emulated;
 mod error;
 mod hidden;
@@ -157,8 +158,8 @@ pub use backup::{
 };
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
-    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeyLock, PreparedTransaction,
-    RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeyLock,
+    PreparedTransaction, RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};

@@ -55,7 +55,7 @@ enum Listener {
 }
 
 impl Server {
-    /// Begins to listen.
+    /// Begins to listen, and to drop what is left of definitions that did not commit.
     ///
     /// # Errors
     ///
@@ -123,14 +123,30 @@ impl Server {
         };
         // Before there are sessions, since it looks at the whole database.
         server.start_http()?;
+        server.start_to_accept(listeners)?;
+        server.start_to_drop_orphans()?;
+        Ok(server)
+    }
+
+    fn start_to_accept(&mut self, listeners: Vec<Listener>) -> Result<(), ServeError> {
         for listener in listeners {
-            let shared = Arc::clone(&server.shared);
+            let shared = Arc::clone(&self.shared);
             let thread = Builder::new()
                 .name("accept".into())
                 .spawn(move || listener.accept_all(&shared));
-            server.threads.push(thread.map_err(ServeError::Thread)?);
+            self.threads.push(thread.map_err(ServeError::Thread)?);
         }
-        Ok(server)
+        Ok(())
+    }
+
+    /// Begins to drop tables that no definition names, until the server ends.
+    fn start_to_drop_orphans(&mut self) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = Builder::new()
+            .name("orphans".into())
+            .spawn(move || drop_orphans(&shared));
+        self.threads.push(thread.map_err(ServeError::Thread)?);
+        Ok(())
     }
 
     /// Begins to answer questions about the server, if it is to.
@@ -263,6 +279,15 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end_within(Duration::ZERO, || true);
+    }
+}
+
+fn drop_orphans(shared: &Shared) {
+    if let Err(error) = shared.sql.drop_orphans(|| !shared.is_ending()) {
+        let message = error.message;
+        shared.log.say(&format!(
+            "the rest of a definition stays until the next start: {message}"
+        ));
     }
 }
 

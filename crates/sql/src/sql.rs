@@ -29,6 +29,8 @@ pub struct Sql {
     sessions: AtomicI32,
     pub(crate) registry: Registry,
     pub(crate) statements: Statements,
+    /// Names of tables below that definitions which did not commit have left.
+    orphans: Mutex<Vec<String>>,
     /// Counts transactions from the moment of the opening, so that numbers grow across openings.
     transactions: AtomicI64,
     /// The moment of its opening, in microseconds since 2000-01-01 UTC.
@@ -67,8 +69,25 @@ impl Sql {
     ///
     /// Errors of the database; a catalogue that is damaged.
     pub fn open(database: Database) -> Result<Arc<Self>> {
-        let (catalog, next_oid) = store::load(&database)?;
+        let sql = Self::open_at_once(database)?;
+        sql.drop_orphans(|| true)?;
+        Ok(sql)
+    }
+
+    /// As [`Sql::open`], without the time that large tables take to be dropped:
+    /// [`Sql::drop_orphans`] does that later, beside sessions.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sql::open`].
+    pub fn open_at_once(database: Database) -> Result<Arc<Self>> {
+        let store::Loaded {
+            catalog,
+            next_oid,
+            orphans,
+        } = store::load(&database)?;
         Ok(Arc::new(Self {
+            orphans: Mutex::new(orphans),
             database,
             catalog: RwLock::new(Arc::new(catalog)),
             next_oid: AtomicU32::new(next_oid),
@@ -82,6 +101,26 @@ impl Sql {
             transactions: AtomicI64::new(crate::state::now()),
             opened_at: crate::state::now(),
         }))
+    }
+
+    /// Drops the tables that definitions which did not commit have left, in short steps, as long as
+    /// `goes_on` says so; the next opening finds those that are left.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the database.
+    pub fn drop_orphans(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
+        let orphans = self.orphans.lock();
+        let orphans = std::mem::take(&mut *orphans.unwrap_or_else(PoisonError::into_inner));
+        for name in orphans {
+            match self.database.drop_table_in_steps(&name, &mut goes_on) {
+                Ok(true) => {}
+                // Nothing names them, so a reader can leave them where they are.
+                Ok(false) | Err(indelible::Error::ReadOnly) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Statements that found their plan in the cache, since the opening.

@@ -1,15 +1,16 @@
 //! Rows of schema objects in the hidden table, and the catalogue that is made of them.
 //!
 //! A table below exists for SQL only if a row names it. A crash or a rollback may leave one that no
-//! row names, or an index that no table has: [`load`] drops them. It refuses a database in which a
-//! row names a table that is not there.
+//! row names, or an index that no table has: an *orphan*. [`load`] drops the indexes, since unique
+//! ones would refuse rows, and lists the tables. It refuses a database in which a row names a table
+//! that is not there.
 
 use super::Catalog;
 use super::object::{Body, Object};
 use super::oid::{FIRST_OID, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use indelible::{Connection, Database, Error, HiddenTable, Owner, Table, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The table of objects. Its lock keeps transactions from defining objects at the same time.
 pub fn table(database: &Database) -> Result<Table> {
@@ -35,8 +36,18 @@ pub fn remove(table: &Table, connection: &mut Connection, oid: Oid) -> Result<()
     Ok(())
 }
 
-/// The catalogue of a database, and the least number that no object has.
-pub fn load(database: &Database) -> Result<(Catalog, Oid)> {
+/// What a database holds for SQL.
+pub struct Loaded {
+    /// Its catalogue.
+    pub catalog: Catalog,
+    /// The least number that no object has.
+    pub next_oid: Oid,
+    /// Names of tables below that no row names.
+    pub orphans: Vec<String>,
+}
+
+/// Reads the catalogue of a database.
+pub fn load(database: &Database) -> Result<Loaded> {
     let rows = match database.hidden_table(HiddenTable::SchemaObjects) {
         Ok(table) => database.read(|reader| reader.collect(&table, ..))?,
         // The database is open for reading, and SQL has never been used in it.
@@ -44,10 +55,10 @@ pub fn load(database: &Database) -> Result<(Catalog, Oid)> {
         Err(error) => return Err(error.into()),
     };
     let mut catalog = Catalog::new();
-    let mut next = FIRST_OID;
+    let mut next_oid = FIRST_OID;
     for row in rows {
         let object = decode(&row.to_values())?;
-        next = next.max(highest(&object) + 1);
+        next_oid = next_oid.max(highest(&object) + 1);
         if let Body::Table(body) = &object.body {
             let handle = database.table(&body.physical).map_err(|_| {
                 let message = format!("the rows of table \"{}\" are missing", object.name);
@@ -60,12 +71,16 @@ pub fn load(database: &Database) -> Result<(Catalog, Oid)> {
         }
         catalog.put(object);
     }
-    match drop_orphans(database, &catalog) {
+    let orphans = match drop_loose_indexes(database, &catalog) {
         // Nothing names them, so a reader can leave them where they are.
-        Err(Error::ReadOnly) => {}
-        dropped => dropped?,
-    }
-    Ok((catalog, next))
+        Err(Error::ReadOnly) => Vec::new(),
+        orphans => orphans?,
+    };
+    Ok(Loaded {
+        catalog,
+        next_oid,
+        orphans,
+    })
 }
 
 /// The highest number that an object or a part of it has.
@@ -100,37 +115,32 @@ fn damaged() -> SqlError {
         .hint("Run `indelible verify`, or restore a backup.")
 }
 
-/// Drops what transactions have made that did not commit.
-fn drop_orphans(database: &Database, catalog: &Catalog) -> Result<(), Error> {
+/// Drops indexes that no row names, and lists tables that none names: transactions have made them
+/// that did not commit.
+fn drop_loose_indexes(database: &Database, catalog: &Catalog) -> Result<Vec<String>, Error> {
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for object in catalog.objects() {
+        if let Body::Table(table) = &object.body {
+            let indexes = table.indexes.iter().map(|index| index.physical.as_deref());
+            let of_table = named.entry(&table.physical).or_default();
+            of_table.extend(indexes.flatten());
+        }
+    }
+    let mut orphans = Vec::new();
     for table in database.tables() {
         let definition = table.definition();
         if definition.owner != Owner::Sql {
             continue;
         }
-        if !catalog.uses(table.name()) {
-            database.drop_table(table.name())?;
+        let Some(indexes) = named.get(table.name()) else {
+            orphans.push(table.name().to_owned());
             continue;
-        }
-        let named = indexes_of(catalog, table.name());
+        };
         for index in &definition.indexes {
-            if !named.contains(index.name.as_str()) {
+            if !indexes.contains(index.name.as_str()) {
                 database.drop_index(&table, &index.name)?;
             }
         }
     }
-    Ok(())
-}
-
-/// Names of the indexes below that the catalogue has of a table below.
-fn indexes_of<'c>(catalog: &'c Catalog, physical: &str) -> BTreeSet<&'c str> {
-    let mut names = BTreeSet::new();
-    for object in catalog.objects() {
-        if let Body::Table(table) = &object.body
-            && table.physical == physical
-        {
-            let physical = table.indexes.iter().map(|index| index.physical.as_deref());
-            names.extend(physical.flatten());
-        }
-    }
-    names
+    Ok(orphans)
 }
