@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The state of the error of a statement, or nothing.
-fn state_of(session: &mut Session, text: &str) -> String {
+pub(crate) fn state_of(session: &mut Session, text: &str) -> String {
     let outcome = session.simple(text, &mut Last::default());
     outcome.map_or_else(|error| error.state.0.to_owned(), |()| String::new())
 }
 
 /// Begins a statement that waits for another session; the session comes back with the state of its
 /// error.
-fn begin_to_wait(
+pub(crate) fn begin_to_wait(
     sql: &Arc<Sql>,
     mut waiter: Session,
     text: String,
 ) -> std::thread::JoinHandle<(Session, String)> {
-    let number = waiter.number();
+    let (number, shown) = (waiter.number(), text.clone());
     let waits = std::thread::spawn(move || {
         let state = state_of(&mut waiter, &text);
         (waiter, state)
@@ -31,7 +31,7 @@ fn begin_to_wait(
     let mut other = sql.connect().unwrap();
     let blocking = format!("SELECT pg_blocking_pids({number})");
     while run(&mut other, &blocking) == Some("{}".to_owned()) {
-        assert!(!waits.is_finished(), "it was to wait");
+        assert!(!waits.is_finished(), "it was to wait: {shown}");
         std::thread::sleep(Duration::from_millis(5));
     }
     waits

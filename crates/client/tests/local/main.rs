@@ -8,6 +8,7 @@ mod between;
 mod columns;
 mod keys;
 mod lifted_plans;
+mod moved;
 mod orphans;
 mod plan_cache;
 mod scratch;

@@ -7,7 +7,7 @@
 //! a serializable connection that writes there commits, and validates, after it; with many the
 //! connection's changes wait for its engine locks, and validation comes after these.
 
-use super::change::Change;
+use super::change::{Change, Move};
 use super::clock::Pending;
 use super::row_locks::{RowLock, is_busy, lock_row, lock_unique};
 use super::unique::unique_keys;
@@ -122,6 +122,7 @@ impl Session<'_> {
             before: before.map(Arc::new),
             after: after.map(Arc::new),
             update: None,
+            moved: Move::None,
         };
         let core = self.core;
         let beside = self.beside.get_or_insert_with(|| Beside::new(core));

@@ -7,7 +7,7 @@ use super::advisory::Advisory;
 use super::change::Version;
 use super::clock::{Purpose, View};
 use super::interval::Interval;
-use super::lists::Lists;
+use super::lists::{self, Lists};
 use super::row_locks::{RowLock, Wait, lock_error};
 use super::writes::{StatementSavepoint, WriteSet};
 use crate::core::Core;
@@ -237,12 +237,11 @@ impl Connection {
     /// own moment.
     pub fn statement(&mut self) -> Result<StatementSavepoint> {
         self.core().check_process()?;
-        let transaction = self.transactions;
         let open = self.open()?;
         if open.isolation == Isolation::ReadCommitted {
             open.view = None;
         }
-        Ok(open.writes.mark(transaction))
+        self.mark()
     }
 
     /// Lets the statement read the newest committed rows, with read committed, until
@@ -292,17 +291,19 @@ impl Connection {
     /// A mark of this moment, as [`Connection::statement`], in the midst of a statement.
     pub fn mark(&mut self) -> Result<StatementSavepoint> {
         let transaction = self.transactions;
-        Ok(self.open()?.writes.mark(transaction))
+        let locks = self.locks().savepoint();
+        Ok(self.open()?.writes.mark(transaction, locks))
     }
 
     /// Whether the open transaction has made a change since a mark, be it undone or not.
     pub fn has_changed_since(&mut self, mark: StatementSavepoint) -> bool {
-        let transaction = self.transactions;
         self.open()
-            .is_ok_and(|open| open.writes.mark(transaction).number != mark.number)
+            .is_ok_and(|open| open.writes.number() != mark.number)
     }
 
-    /// Forgets the changes since a mark, which stays. Locks stay until the transaction ends.
+    /// Forgets the changes since a mark, which stays, and gives the locks of rows and keys back
+    /// that were taken since. Those of tables stay until the transaction ends, and so do those of
+    /// rows that [`Connection::insert_all`] has listed.
     ///
     /// # Errors
     ///
@@ -314,6 +315,9 @@ impl Connection {
         if mark.transaction != transaction || !open.writes.roll_back_to(mark) {
             return Err(Error::NoSuchSavepoint);
         }
+        // Others may change the row from now on.
+        open.latest = None;
+        lists::release_since(self.locks(), mark.locks);
         Ok(())
     }
 
@@ -521,6 +525,11 @@ impl Connection {
             .view
             .get_or_insert_with(|| Arc::new(clock.view(purpose)));
         Ok(Arc::clone(view))
+    }
+
+    /// The snapshot, if it has begun.
+    pub(super) fn known_view(&mut self) -> Result<Option<Arc<View>>> {
+        Ok(self.open()?.view.clone())
     }
 
     /// The snapshot that changes must find unchanged, unless the isolation is read committed.

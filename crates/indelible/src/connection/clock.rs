@@ -19,7 +19,7 @@
 //!
 //! The mutex is the last one in the order of locks: its holder takes no other and does not wait.
 
-use super::change::{Change, Version};
+use super::change::{Change, Move, Version};
 use super::images::{Active, Images, Need};
 use super::interval::Interval;
 use super::merge::ImageLayer;
@@ -220,6 +220,14 @@ impl View {
         let state = self.clock.lock();
         state.check(self.number, self.clock.images_bytes_max)?;
         Ok(state.images.version(table, key, self.number).cloned())
+    }
+
+    /// Where the first commit since the snapshot that has changed a row has moved it.
+    pub(super) fn moved(&self, table: TableId, key: &KeyBuf) -> Result<Move> {
+        let state = self.clock.lock();
+        state.check(self.number, self.clock.images_bytes_max)?;
+        let moved = state.images.moved(table, key, self.number);
+        Ok(moved.cloned().unwrap_or(Move::None))
     }
 
     /// Whether a commit has changed a row since the snapshot.

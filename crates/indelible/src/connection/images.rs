@@ -14,7 +14,7 @@
 //! | number of an image whose commit has no number yet | above all snapshots |
 //! | `Chain::after` | the row since its newest commit; kept if validated snapshots may need it |
 
-use super::change::{Change, Version};
+use super::change::{Change, Move, Version};
 use super::image_rows::ImageRows;
 use super::interval::Interval;
 use super::omission::{Omission, is_left_out};
@@ -38,6 +38,8 @@ struct Image {
     /// The commit that has changed the row.
     number: u64,
     before: Version,
+    /// Where that commit has moved the row.
+    moved: Move,
 }
 
 impl Image {
@@ -72,6 +74,12 @@ impl Chain {
     fn version(&self, snapshot: u64) -> Option<&Version> {
         let mut later = self.images().filter(|image| image.number > snapshot);
         later.next().map(|image| &image.before)
+    }
+
+    /// Where the first commit since a snapshot that has changed the row has moved it.
+    fn moved(&self, snapshot: u64) -> Option<&Move> {
+        let mut later = self.images().filter(|image| image.number > snapshot);
+        later.next().map(|image| &image.moved)
     }
 
     fn images(&self) -> impl Iterator<Item = &Image> {
@@ -187,6 +195,10 @@ impl Images {
         self.bytes += bytes_after(chain);
         let since = std::mem::replace(&mut chain.last, number);
         if since == number {
+            let newest = chain.later.last_mut().or(chain.oldest.as_mut());
+            if let Some(image) = newest.filter(|image| image.number == number) {
+                image.moved = change.moved.clone();
+            }
             return None;
         }
         if let Need::Of(active) = need
@@ -200,6 +212,7 @@ impl Images {
             since,
             number,
             before: change.before.clone(),
+            moved: change.moved.clone(),
         });
         self.count += 1;
         self.bytes += IMAGE_BYTES + bytes(&change.before);
@@ -284,6 +297,12 @@ impl Images {
     /// The row as of a snapshot, if an image has it.
     pub(super) fn version(&self, table: TableId, key: &KeyBuf, snapshot: u64) -> Option<&Version> {
         self.rows.get(self.rows.find(table, key)?).version(snapshot)
+    }
+
+    /// Where the first commit since a snapshot that has changed a row has moved it, if an image
+    /// tells.
+    pub(super) fn moved(&self, table: TableId, key: &KeyBuf, snapshot: u64) -> Option<&Move> {
+        self.rows.get(self.rows.find(table, key)?).moved(snapshot)
     }
 
     /// Whether a commit has changed a row since a snapshot.

@@ -17,7 +17,7 @@ use std::sync::PoisonError;
 // a test.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use storage::engine::PageId;
-use storage::lock::{KeyMode, LockSession};
+use storage::lock::{KeyMode, LockSavepoint, LockSession};
 use storage::record::TableId;
 
 /// No table has this number; the locks that stand for lists are here.
@@ -130,6 +130,12 @@ impl Lists {
     fn lock(&self) -> MutexGuard<'_, Vec<List>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Gives the locks of keys back that a session has taken since a savepoint, except the one by which
+/// others wait for its lists.
+pub(super) fn release_since(locks: &mut LockSession, savepoint: LockSavepoint) {
+    locks.release_keys_since(savepoint, TREE);
 }
 
 /// Makes the two newest lists one, if they are of one transaction and table and the older is short.

@@ -4,7 +4,7 @@
 //! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
 //! set as it was.
 
-use super::change::{Change, Version, add_difference};
+use super::change::{Change, Move, Version, add_difference};
 use super::client::Connection;
 use super::interval::Interval;
 use super::read::partition_to_read;
@@ -151,13 +151,12 @@ impl Connection {
         before: Arc<Row>,
         after: Arc<Row>,
     ) -> Result<()> {
-        let transaction = self.transaction();
-        let mark = self.open()?.writes.mark(transaction);
+        let mark = self.mark()?;
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, (Some(before), None), None)?;
+        self.put_gone(table, key, before, Move::Within(Arc::clone(&after)))?;
         let inserted = self.insert_row(table, after);
         if inserted.is_err() {
-            self.open()?.writes.roll_back_to(mark);
+            self.roll_back_to(mark)?;
         }
         inserted
     }
@@ -172,16 +171,54 @@ impl Connection {
         reason = "keys are written at the call, so `&` would be noise"
     )]
     pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.delete_row(table, &key, Move::None)
+    }
+
+    /// As [`Connection::delete`], of a row that the caller inserts into another table:
+    /// [`Connection::moved`] tells others that it was moved.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::delete`].
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "keys are written at the call, so `&` would be noise"
+    )]
+    pub fn delete_to_move(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.delete_row(table, &key, Move::Elsewhere)
+    }
+
+    fn delete_row(&mut self, table: &Table, key: &impl IntoKey, moved: Move) -> Result<bool> {
         self.begin_change(table)?;
-        let (key, partition) = self.locate(table, &key)?;
+        let (key, partition) = self.locate(table, key)?;
         self.lock_to_change(table, &key, RowLock::Update)?;
         self.note_key(table, &key)?;
         let Some(before) = self.newest(table, &key, partition, RowLock::Update)? else {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, (Some(before), None), None)?;
+        self.put_gone(table, key, before, moved)?;
         Ok(true)
+    }
+
+    fn put_gone(
+        &mut self,
+        table: &Table,
+        key: KeyBuf,
+        before: Arc<Row>,
+        moved: Move,
+    ) -> Result<()> {
+        let writes = &mut self.open()?.writes;
+        let table = writes.pool.table(table);
+        writes.push(Change {
+            table,
+            key,
+            before: Some(before),
+            after: None,
+            update: None,
+            moved,
+        });
+        Ok(())
     }
 
     fn put(
@@ -199,6 +236,7 @@ impl Connection {
             before,
             after,
             update,
+            moved: Move::None,
         });
         Ok(())
     }

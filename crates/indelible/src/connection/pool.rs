@@ -84,6 +84,7 @@ impl Pool {
             after,
             update,
             key: _,
+            moved: _,
         } = change;
         before
             .into_iter()

@@ -16,7 +16,7 @@
 //! If the medium fails in one of these steps, only the next opening knows whether the rows are
 //! there. Until then the locks stay.
 
-use super::change::{Change, Version};
+use super::change::{Change, Move, Version};
 use super::client::{Connection, Open};
 use super::clock::Reads;
 use super::commit::{CommitReport, Work, add_written};
@@ -490,6 +490,7 @@ fn changes_of(core: &Core, body: &Body, writes: &mut WriteSet) -> Result<Option<
             before,
             after: after.map(|row| Arc::new(row.clone())),
             update,
+            moved: Move::None,
         });
     }
     session.end_reading()?;

@@ -3,7 +3,7 @@
 //! The engine is asked first and the images afterwards, under one hold of the slot. A row under a
 //! lock is the newest committed one, because each committer has given its locks back last.
 
-use super::change::Version;
+use super::change::{Move, Version};
 use super::client::{Connection, Latest};
 use super::interval::Interval;
 use super::row_locks::{RowLock, Wait, is_busy, lock_row};
@@ -23,6 +23,15 @@ pub enum Found {
     Yes,
     /// Others have locked it, and the call was not to wait.
     Busy,
+}
+
+/// Where a row was moved that is no longer there, as [`Connection::moved`] tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Moved {
+    /// To another primary key: the row there, as the move has left it.
+    Within(Row),
+    /// To another table ([`Connection::delete_to_move`]).
+    Elsewhere,
 }
 
 #[allow(
@@ -107,6 +116,21 @@ impl Connection {
             Found::Yes
         } else {
             Found::No
+        })
+    }
+
+    /// Where another transaction has moved the row that the snapshot shows under this primary key;
+    /// none if it was not moved, or the statement has read nothing yet. To be asked for a row that
+    /// [`Connection::get_locked`] has not found.
+    pub fn moved(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Moved>> {
+        let (key, _) = self.locate(table, &key)?;
+        let Some(view) = self.known_view()? else {
+            return Ok(None);
+        };
+        Ok(match view.moved(table.id(), &key)? {
+            Move::None => None,
+            Move::Within(row) => Some(Moved::Within((*row).clone())),
+            Move::Elsewhere => Some(Moved::Elsewhere),
         })
     }
 

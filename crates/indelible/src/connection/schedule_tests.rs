@@ -7,7 +7,7 @@
 //!
 //! `cargo test -p indelible --features schedules --lib connection`
 
-use super::change::Change;
+use super::change::{Change, Move};
 use super::clock::{Clock, Pending, Purpose};
 use super::{RowLock, Wait};
 use crate::model::database;
@@ -281,6 +281,7 @@ impl Slots {
             before: Some(before),
             after: Some(after),
             update: None,
+            moved: Move::None,
         }
     }
 

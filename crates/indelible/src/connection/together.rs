@@ -5,7 +5,7 @@
 //! table, or a row with one of the keys is there, or a unique secondary key has to be locked, each
 //! row goes its own way.
 
-use super::change::Change;
+use super::change::{Change, Move};
 use super::client::Connection;
 use super::fill::{check_whole, one_by_one};
 use super::omission::{Omission, is_left_out};
@@ -72,6 +72,7 @@ impl Connection {
                 before: None,
                 after: Some(Arc::new(row.clone())),
                 update: None,
+                moved: Move::None,
             });
         }
         Ok(true)

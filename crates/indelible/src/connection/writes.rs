@@ -13,7 +13,8 @@
 use super::change::{Change, Version};
 use super::pool::Pool;
 use super::recent::Recent;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use storage::lock::LockSavepoint;
 use storage::record::{IndexId, KeyBuf, TableId};
 
 /// A moment of a transaction to which it can
@@ -25,6 +26,9 @@ pub struct StatementSavepoint {
     /// The write set's length, and the number of the last change before the mark.
     length: usize,
     pub(super) number: u64,
+    /// The number of unique keys that were locked.
+    unique_keys: usize,
+    pub(super) locks: LockSavepoint,
 }
 
 struct Entry {
@@ -115,8 +119,9 @@ pub(super) struct WriteSet {
     log: Vec<Entry>,
     /// The newest changes of rows, once the log has become too long to be searched.
     newest: Option<BTreeMap<TableId, Newest>>,
-    /// Unique keys that the transaction has locked: rows of the set have got no others.
-    unique_keys: BTreeSet<(TableId, IndexId, KeyBuf)>,
+    /// Unique keys that the transaction has locked, and how many it had locked before each: rows of
+    /// the set have got no others.
+    unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), usize>,
     number: u64,
     bytes: u64,
     pub(super) pool: Pool,
@@ -195,16 +200,18 @@ impl WriteSet {
     }
 
     /// This moment.
-    pub(super) fn mark(&self, transaction: u64) -> StatementSavepoint {
+    pub(super) fn mark(&self, transaction: u64, locks: LockSavepoint) -> StatementSavepoint {
         StatementSavepoint {
             transaction,
             length: self.log.len(),
             number: self.number,
+            unique_keys: self.unique_keys.len(),
+            locks,
         }
     }
 
-    /// Forgets the changes since a mark; false, and nothing is forgotten, if the transaction has
-    /// rolled back to an earlier one since.
+    /// Forgets the changes since a mark, and which unique keys were locked since; false, and nothing
+    /// is forgotten, if the transaction has rolled back to an earlier one since.
     pub(super) fn roll_back_to(&mut self, mark: StatementSavepoint) -> bool {
         let last = mark.length.checked_sub(1).map(|at| self.log.get(at));
         // The last change before the mark is still there, or there was none that stayed.
@@ -213,6 +220,8 @@ impl WriteSet {
         if !is_there {
             return false;
         }
+        self.unique_keys
+            .retain(|_, before| *before < mark.unique_keys);
         while self.log.len() > mark.length
             && let Some(Entry {
                 change, previous, ..
@@ -319,11 +328,13 @@ impl WriteSet {
 
     /// Whether a row of the set may have got this unique key.
     pub(super) fn may_have(&self, table: TableId, index: IndexId, key: &KeyBuf) -> bool {
-        self.unique_keys.contains(&(table, index, key.clone()))
+        self.unique_keys.contains_key(&(table, index, key.clone()))
     }
 
     /// Notes that the transaction has locked a unique key.
     pub(super) fn note_unique(&mut self, table: TableId, index: IndexId, key: KeyBuf) {
-        self.unique_keys.insert((table, index, key));
+        let before = self.unique_keys.len();
+        let key = (table, index, key);
+        self.unique_keys.entry(key).or_insert(before);
     }
 }

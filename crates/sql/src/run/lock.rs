@@ -1,7 +1,8 @@
 //! `FOR UPDATE` and its kin: rows are locked as they pass.
 //!
 //! A row that has changed since the snapshot is read again, and passes if the condition of the
-//! query still holds for it.
+//! query still holds for it. One that has got another primary key is followed; one that was moved
+//! to another partition is an error, as in PostgreSQL.
 
 use super::storage::{key_of, read_row};
 use super::{Operator, Row, Run, build, is_true};
@@ -9,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Busy, Lock, LockTarget, Source};
 use crate::sink::Batch;
 use crate::types::Datum;
-use indelible::{Found, RowLock, Wait};
+use indelible::{Found, Moved, RowLock, Wait};
 use std::sync::Arc;
 
 pub(super) struct LockRun {
@@ -55,18 +56,55 @@ pub(super) fn lock_row(
     {
         Found::No => Ok(Newest::Gone),
         Found::Busy => Ok(Newest::Busy),
-        Found::Yes => {
-            let mut values = Row::with_capacity(source.width());
-            read_row(
-                source,
-                &newest,
-                None,
-                &run.environment.context(),
-                &mut values,
-            )?;
-            Ok(Newest::Row(values))
+        Found::Yes => Ok(Newest::Row(values_of(source, &newest, run)?)),
+    }
+}
+
+/// As [`lock_row`], of a row of the statement's snapshot: it is looked for where others have moved
+/// it.
+pub(super) fn lock_moved_row(
+    source: &Source,
+    row: &[Datum],
+    lock: (RowLock, Wait),
+    run: &mut Run<'_>,
+) -> Result<Newest> {
+    let found = lock_row(source, row, lock, run)?;
+    if !matches!(found, Newest::Gone) {
+        return Ok(found);
+    }
+    let key = key_of(source, row, &run.environment.context())?;
+    match run.connection.moved(&source.table, key)? {
+        None => Ok(Newest::Gone),
+        Some(Moved::Elsewhere) => Err(moved_elsewhere()),
+        Some(Moved::Within(moved)) => {
+            let moved = values_of(source, &moved, run)?;
+            match lock_row(source, &moved, lock, run)? {
+                // Moved again or deleted, which nothing tells.
+                Newest::Gone => Err(serialization(
+                    "could not serialize access due to concurrent update",
+                )),
+                found => Ok(found),
+            }
         }
     }
+}
+
+/// The error for a row that another transaction has moved to another partition.
+pub(super) fn moved_elsewhere() -> SqlError {
+    serialization(
+        "tuple to be locked was already moved to another partition due to concurrent update",
+    )
+}
+
+fn serialization(message: &str) -> SqlError {
+    SqlError::new(SqlState::SERIALIZATION_FAILURE, message)
+}
+
+/// The values of a row of the table below.
+fn values_of(source: &Source, row: &indelible::Row, run: &mut Run<'_>) -> Result<Row> {
+    let mut values = Row::with_capacity(source.width());
+    read_row(source, row, None, &run.environment.context(), &mut values)?;
+    Ok(values)
 }
 
 /// Locks the row of one table; false if the row is not to pass.
@@ -93,7 +131,7 @@ fn lock_target(
         Busy::Wait => run.environment.wait(),
         Busy::Fail | Busy::Skip => Wait::Never,
     };
-    match lock_row(&target.source, own, (target.strength, wait), run)? {
+    match lock_moved_row(&target.source, own, (target.strength, wait), run)? {
         Newest::Gone => Ok(false),
         Newest::Busy if target.busy == Busy::Skip => Ok(false),
         Newest::Busy => {

@@ -7,6 +7,7 @@
 //! block, looks at the row before it locks it: it must not wait for a row that it leaves alone, or
 //! keep the key of one that is not there.
 
+use super::lock::moved_elsewhere;
 use super::modify::rules;
 use super::storage::{clamped, integer_of, read_row};
 use super::{Row, Run, evaluate, is_true};
@@ -14,7 +15,7 @@ use crate::error::Result;
 use crate::plan::{Expr, PointChange, PointInsert, PointPlan, PointRow, Source, Target};
 use crate::sink::Batch;
 use crate::types::{Datum, storage};
-use indelible::{Changes, Found, KEY_COLUMNS_MAX, TableId, ValueRef};
+use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, TableId, ValueRef};
 use std::collections::HashMap;
 
 /// Tables whose memory is kept.
@@ -171,6 +172,11 @@ impl PointRun<'_> {
         let table = &*plan.table;
         let returned = plan.returning.as_ref().map_or(0, Vec::len);
         self.work.out.reset(returned);
+        let is_partition = !table.within.is_empty();
+        if is_partition {
+            // From here on it is known whether others move the row.
+            run.connection.take_snapshot()?;
+        }
         let looks_first = is_in_block || plan.row.condition.is_some();
         if looks_first && !self.find(&plan.row, run)? {
             return Ok(false);
@@ -178,7 +184,14 @@ impl PointRun<'_> {
         let (wait, strength) = (run.environment.wait(), plan.strength);
         let (below, row) = (&table.source.table, &mut *self.row);
         let found = with_key(&plan.row, &mut self.work.key, run, |key, run| {
-            Ok(run.connection.get_locked(below, key, strength, wait, row)?)
+            let found = run.connection.get_locked(below, key, strength, wait, row)?;
+            if found == Found::No
+                && is_partition
+                && run.connection.moved(below, key)? == Some(Moved::Elsewhere)
+            {
+                return Err(moved_elsewhere());
+            }
+            Ok(found)
         })?;
         if found != Some(Found::Yes) || !self.is_meant(&plan.row, run)? {
             return Ok(false);

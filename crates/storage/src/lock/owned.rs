@@ -40,6 +40,8 @@ pub(super) struct OwnedKey {
     pub(super) whole: u32,
     /// Counts the session's locks.
     pub(super) number: u64,
+    /// The number that the next lock had when a shared one became exclusive; 0 if it did not.
+    pub(super) raised: u64,
 }
 
 /// A range that is granted.
@@ -104,6 +106,12 @@ impl Owned {
         })
     }
 
+    /// The place of the first key that was locked with this number, or later.
+    pub(super) fn first_since(&self, number: u64) -> usize {
+        self.order
+            .partition_point(|key| self.keys.get(*key).number < number)
+    }
+
     /// Takes the keys out that `is_wanted`, among those from `number` on, and hands their entries
     /// in `keys`.
     pub(super) fn take_keys(
@@ -111,9 +119,7 @@ impl Owned {
         number: u64,
         is_wanted: impl Fn(&OwnedKey) -> bool,
     ) -> Vec<u32> {
-        let from = self
-            .order
-            .partition_point(|key| self.keys.get(*key).number < number);
+        let from = self.first_since(number);
         let (taken, kept): (Vec<u32>, Vec<u32>) = self
             .order
             .drain(from..)

@@ -42,7 +42,7 @@ const RECENT: usize = 16;
 const IDLE_MAX: usize = 256;
 
 /// A moment in a transaction, for [`LockSession::release_shared`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a savepoint is for giving back what was locked since"]
 pub struct LockSavepoint(u64);
 
@@ -66,6 +66,8 @@ pub struct LockSession {
     precedence: Precedence,
     /// Whether many keys become a lock of their table.
     escalates: bool,
+    /// Whether the transaction has made locks of keys stronger.
+    has_raised: bool,
     waits: u64,
     /// Since this was last set to false.
     has_waited: bool,
@@ -97,6 +99,7 @@ impl LockSession {
             rights: 0,
             precedence: Precedence::Usual,
             escalates: true,
+            has_raised: false,
             waits: 0,
             has_waited: false,
             counters: LockCounters::default(),
@@ -209,7 +212,10 @@ impl LockSession {
             }
             let joined = held.join(strength);
             self.acquire_key(&name, tree, joined, Some(held))?;
-            self.owned.keys.get_mut(owned).strength = joined;
+            let raised = self.owned.next_number();
+            let key = self.owned.keys.get_mut(owned);
+            (key.strength, key.raised) = (joined, raised + 1);
+            self.has_raised = true;
             return Ok(());
         }
         let is_read = strength == Strength::Shared;
@@ -261,6 +267,7 @@ impl LockSession {
             entry,
             whole,
             number: self.owned.next_number(),
+            raised: 0,
         };
         self.owned.order.push(owned);
         self.count_below(whole, 1);
@@ -335,6 +342,54 @@ impl LockSession {
         let ranges = self.owned.take_ranges(|range| range.number >= savepoint.0);
         self.release_ranges(&ranges);
         self.wake_all();
+    }
+
+    /// Gives back the keys that were locked since the savepoint, except those of one tree, and lets
+    /// those that have become exclusive since then be shared again. Locks of tables and ranges
+    /// stay.
+    pub fn release_keys_since(&mut self, savepoint: LockSavepoint, kept: PageId) {
+        let Self { owned, .. } = self;
+        let from = owned.first_since(savepoint.0);
+        let mut newer = owned.order.split_off(from);
+        newer.retain(|&key| {
+            let stays = self.owned.keys.name(key).space == Space::Tree(kept);
+            if stays {
+                self.owned.order.push(key);
+            }
+            !stays
+        });
+        for key in newer {
+            self.release_key(key);
+        }
+        if self.has_raised {
+            self.weaken_raised_since(savepoint.0);
+        }
+        self.wake_all();
+    }
+
+    fn weaken_raised_since(&mut self, savepoint: u64) {
+        for &number in &self.owned.order {
+            let key = self.owned.keys.get_mut(number);
+            if key.raised <= savepoint {
+                continue;
+            }
+            (key.strength, key.raised) = (Strength::Shared, 0);
+            let entry = key.entry;
+            let name = self.owned.keys.name(number);
+            let (shard, space) = (Queues::shard_of(name.hash), name.space);
+            let heads = self.manager.queues.shard(shard);
+            heads.weaken(entry, self.id, Strength::Shared, &mut self.woken);
+            if let Space::Tree(tree) = space {
+                let session = self.id;
+                let key = ExclusiveKey {
+                    session,
+                    shard,
+                    entry,
+                };
+                let bucket = self.manager.queues.bucket(tree);
+                bucket.forget(key, &mut self.woken);
+            }
+        }
     }
 
     /// Gives back the ranges that were locked since the savepoint.
@@ -721,6 +776,7 @@ impl LockSession {
             self.release_key(key);
         }
         self.owned.order = order;
+        self.has_raised = false;
         let ranges = std::mem::take(&mut self.owned.ranges);
         self.release_ranges(&ranges);
         let mut active = std::mem::take(&mut self.owned.active);

@@ -4,7 +4,7 @@
 //! two connections take the steps of the anomaly in turn.
 
 use super::{LEVELS, accounts, begun, everywhere, filled, get, pairs, set};
-use indelible::{Direction, Durability, Error, Isolation, Row, Uniqueness};
+use indelible::{Connection, Direction, Durability, Error, Isolation, Moved, Row, Uniqueness};
 
 const NOW: Durability = Durability::Immediate;
 
@@ -356,5 +356,39 @@ fn a_serializable_transaction_meets_no_duplicate_that_it_cannot_see() {
             }
             db.drop_table("accounts").unwrap();
         }
+    });
+}
+
+/// Those who have a row in their snapshot learn where it went.
+#[test]
+fn moves_of_rows_are_told() {
+    everywhere(|db| {
+        let table = filled(db, 5);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        one.statement().unwrap();
+        assert_eq!(get(&mut one, &table, 0), Some(100));
+        let mut two = begun(db, Isolation::ReadCommitted);
+        let mut key = table.changes();
+        key.set(0, 9_i64).unwrap();
+        set(&mut two, &table, 1, 5).unwrap();
+        two.update(&table, 1_i64, &key).unwrap();
+        two.delete_to_move(&table, 2_i64).unwrap();
+        two.delete(&table, 3_i64).unwrap();
+        let mark = two.statement().unwrap();
+        two.delete_to_move(&table, 4_i64).unwrap();
+        two.roll_back_to(mark).unwrap();
+        let moved = |one: &mut Connection, id: i64| one.moved(&table, id).unwrap();
+        assert_eq!(moved(&mut one, 1), None, "it has not committed");
+        two.commit(Durability::Immediate).unwrap();
+        let mut row = table.row();
+        row.set(0, 9_i64).unwrap();
+        row.set(1, 5_i64).unwrap();
+        assert_eq!(moved(&mut one, 1), Some(Moved::Within(row)));
+        assert_eq!(moved(&mut one, 2), Some(Moved::Elsewhere));
+        assert_eq!(moved(&mut one, 3), None);
+        assert_eq!(moved(&mut one, 4), None);
+        one.statement().unwrap();
+        assert_eq!(get(&mut one, &table, 1), None);
+        assert_eq!(moved(&mut one, 1), None, "the new moment is after the move");
     });
 }

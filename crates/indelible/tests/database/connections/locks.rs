@@ -5,8 +5,8 @@
 
 use super::{Directory, begun, database, everywhere, filled, get, set};
 use indelible::{
-    AdvisoryKey, AdvisoryMode, Connection, Database, Durability, Error, Found, Isolation, Method,
-    RowLock, Scope, StorageError, Table, TableLock, Uniqueness, Wait,
+    AdvisoryKey, AdvisoryMode, Connection, Database, Durability, Error, Found, Isolation, KeyLock,
+    Method, RowLock, Scope, StorageError, Table, TableLock, Uniqueness, Wait,
 };
 use std::time::{Duration, Instant};
 
@@ -346,5 +346,73 @@ fn a_deadlock_over_advisory_locks_is_found() {
             u8::from(row.join().unwrap()) + u8::from(name.join().unwrap())
         });
         assert_eq!(deadlocks, 1);
+    });
+}
+
+/// What was locked before the mark stays locked as strongly as it was then.
+#[test]
+fn a_rollback_to_a_mark_gives_back_what_was_locked_since() {
+    everywhere(|db| {
+        let table = filled(db, 4);
+        let by_amount = table.index("by_amount").unwrap();
+        let mut one = begun(db, Isolation::ReadCommitted);
+        assert_eq!(lock(&mut one, &table, 0, RowLock::KeyShare), Found::Yes);
+        set(&mut one, &table, 1, 5).unwrap();
+        let mark = one.statement().unwrap();
+        assert_eq!(lock(&mut one, &table, 0, RowLock::Update), Found::Yes);
+        one.delete(&table, 2_i64).unwrap();
+        one.insert(&table, (9_i64, 9_i64)).unwrap();
+        let key = one.lock_key(&by_amount, 77_i64, Wait::Never).unwrap();
+        assert_eq!(key, KeyLock::First);
+        let mut two = begun(db, Isolation::ReadCommitted);
+        for id in [0, 2, 9] {
+            assert_eq!(lock(&mut two, &table, id, RowLock::KeyShare), Found::Busy);
+        }
+        let key = two.lock_key(&by_amount, 77_i64, Wait::Never).unwrap();
+        assert_eq!(key, KeyLock::Busy);
+
+        one.roll_back_to(mark).unwrap();
+        assert_eq!(lock(&mut two, &table, 0, RowLock::Update), Found::Busy);
+        assert_eq!(lock(&mut two, &table, 0, RowLock::Share), Found::Yes);
+        assert_eq!(lock(&mut two, &table, 1, RowLock::Share), Found::Busy);
+        assert!(two.delete(&table, 2_i64).unwrap());
+        two.insert(&table, (9_i64, 10_i64)).unwrap();
+        let key = two.lock_key(&by_amount, 77_i64, Wait::Never).unwrap();
+        assert_eq!(key, KeyLock::First);
+        // The row that was read last is not taken for the newest one any more.
+        assert_eq!(lock(&mut one, &table, 2, RowLock::Update), Found::Busy);
+        two.commit(Durability::Immediate).unwrap();
+        assert_eq!(lock(&mut one, &table, 2, RowLock::Update), Found::No);
+        let key = one.lock_key(&by_amount, 77_i64, Wait::Never).unwrap();
+        assert_eq!(key, KeyLock::First, "its lock was another's meanwhile");
+        one.commit(Durability::Immediate).unwrap();
+        let left = db.read(|reader| reader.collect(&table, ..)).unwrap();
+        let expected = [(0, 100), (1, 5), (3, 100), (9, 10)];
+        assert_eq!(super::pairs(&left), expected);
+    });
+}
+
+/// Waiters of a mark that is rolled back to are woken.
+#[test]
+fn a_rollback_to_a_mark_lets_those_go_on_who_wait() {
+    one_of(Method::NvmInp, |db| {
+        let table = filled(db, 1);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        let mark = one.statement().unwrap();
+        set(&mut one, &table, 0, 1).unwrap();
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| {
+                let mut two = begun(db, Isolation::ReadCommitted);
+                two.set_wait(LONG);
+                set(&mut two, &table, 0, 2).unwrap();
+                two.commit(Durability::Immediate).unwrap();
+            });
+            while db.lock_waits().is_empty() {
+                std::thread::yield_now();
+            }
+            one.roll_back_to(mark).unwrap();
+            waits.join().unwrap();
+        });
+        assert_eq!(get(&mut one, &table, 0), Some(2));
     });
 }

@@ -6,10 +6,10 @@
 use super::insert::insert_routed;
 use super::noted::{Noted, Seen, key_datums};
 use super::route;
-use super::row::{after, remove, store};
+use super::row::{Goal, after, remove, store};
 use crate::error::Result;
 use crate::plan::{Expr, Moves, Target};
-use crate::run::lock::{Newest, lock_row};
+use crate::run::lock::{Newest, lock_moved_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::Datum;
 use indelible::RowLock;
@@ -31,11 +31,11 @@ pub(super) fn update(
     let after = after(set, &existing, &newest, run)?;
     let (mut changed, place) = match moves {
         Some(moves) if !route::takes(table, &after, run)? => {
-            remove(table, &existing, &mut noted.pending, run)?;
+            remove(table, &existing, Goal::Move, &mut noted.pending, run)?;
             moved(moves, after, noted, run)?
         }
         _ => {
-            let columns = set.iter().map(|(at, _)| *at);
+            let columns = set.iter().filter(|set| !is_kept(set)).map(|(at, _)| *at);
             let stored = store(table, columns, (existing, after), &mut noted.pending, run)?;
             (stored, Datum::Oid(table.source.oid))
         }
@@ -81,7 +81,7 @@ pub(super) fn delete(
         return Ok(None);
     };
     let row = &newest[..table.source.width()];
-    remove(table, row, &mut noted.pending, run)?;
+    remove(table, row, Goal::Delete, &mut noted.pending, run)?;
     Ok(Some(newest))
 }
 
@@ -104,7 +104,8 @@ fn newest(
         return Ok(None);
     }
     let wait = run.environment.wait();
-    let newest = match lock_row(&table.source, &input[..width], (strength, wait), run)? {
+    let lock = (strength, wait);
+    let newest = match lock_moved_row(&table.source, &input[..width], lock, run)? {
         Newest::Gone | Newest::Busy => return Ok(None),
         Newest::Row(newest) => newest,
     };
@@ -129,9 +130,15 @@ fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
         table.source.key.contains(&at)
             || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
     };
-    if set.iter().any(|(at, _)| changes_key(*at)) {
+    let mut changed = set.iter().filter(|set| !is_kept(set));
+    if changed.any(|(at, _)| changes_key(*at)) {
         RowLock::Update
     } else {
         RowLock::NoKeyUpdate
     }
+}
+
+/// Whether a column is set to the value that it has.
+fn is_kept((at, value): &(usize, Expr)) -> bool {
+    matches!(value, Expr::Column(own, _) if own == at)
 }

@@ -6,7 +6,7 @@
 
 use super::key;
 use super::noted::Pending;
-use super::row::{remove, store};
+use super::row::{Goal, remove, store};
 use super::rules::{key_text, named};
 use crate::catalog::Action;
 use crate::error::{Result, SqlError, SqlState};
@@ -276,7 +276,7 @@ fn follow(
         let mut changed = row.clone();
         match (action, after) {
             (Action::Cascade, None) => {
-                remove(&child, &row, &mut pending, run)?;
+                remove(&child, &row, Goal::Delete, &mut pending, run)?;
                 continue;
             }
             (Action::Cascade, Some(after)) => {

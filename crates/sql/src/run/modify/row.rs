@@ -12,17 +12,29 @@ use crate::run::{Row, Run};
 use crate::types::Datum;
 use indelible::Error;
 
-/// Deletes a row that is locked.
+/// What a row is removed for.
+#[derive(Clone, Copy)]
+pub(super) enum Goal {
+    Delete,
+    /// Another partition gets it, which others are told that wait for it.
+    Move,
+}
+
+/// Removes a row that is locked.
 pub(super) fn remove(
     table: &Target,
     row: &[Datum],
+    goal: Goal,
     pending: &mut Pending,
     run: &mut Run<'_>,
 ) -> Result<()> {
     let key = key_of(&table.source, row, &run.environment.context())?;
-    run.connection
-        .delete(&table.source.table, key)
-        .map_err(|error| named(table, error.into()))?;
+    let below = &table.source.table;
+    let removed = match goal {
+        Goal::Delete => run.connection.delete(below, key),
+        Goal::Move => run.connection.delete_to_move(below, key),
+    };
+    removed.map_err(|error| named(table, error.into()))?;
     note_children(table, row, None, pending);
     Ok(())
 }
