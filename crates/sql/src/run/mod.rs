@@ -31,7 +31,7 @@ mod values;
 mod window;
 
 pub(crate) use evaluate::{evaluate, is_true};
-pub(crate) use modify::{Feed, look_again};
+pub(crate) use modify::{Feed, look_again, settle_late};
 pub(crate) use point::PointMemory;
 
 use crate::error::Result;
@@ -82,6 +82,9 @@ pub(crate) struct State {
     /// Rows that a statement with changes in WITH has changed, as tables and keys: each is changed
     /// once. None in other statements.
     pub(crate) changed: Option<HashSet<(u32, Row)>>,
+    /// References and keys that are looked at when all changes of the statement are done. None in
+    /// a statement with one change, which does that itself.
+    pub(crate) late: Option<modify::Late>,
     /// How many rows the statement has changed.
     pub(crate) processed: u64,
     pub(crate) memory: Memory,

@@ -8,7 +8,7 @@ use crate::catalog::Oid;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Modify, Node, Plan, PointPlan};
-use crate::run::{Feed, Row, Run, State, build, collect};
+use crate::run::{Feed, Row, Run, State, build, collect, settle_late};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
@@ -197,6 +197,8 @@ impl Session {
         let mut state = self.begin_run(plan)?;
         state.parameters = values;
         state.changed = (!plan.before.is_empty()).then(HashSet::new);
+        let is_one_change = plan.before.is_empty() && matches!(plan.root, Node::Modify(_));
+        state.late = (plan.writes && !is_one_change).then(Vec::new);
         for change in &plan.before {
             build(change).next(&mut self.run(&mut state), &mut Batch::default())?;
         }
@@ -278,7 +280,10 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         let mut left = if rows_max == 0 { u64::MAX } else { rows_max };
-        let has_columns = rows_max == 0 && sink.takes_columns() && running.root.has_columns();
+        let has_columns = rows_max == 0
+            && sink.takes_columns()
+            && running.state.late.is_none()
+            && running.root.has_columns();
         let is_suspended = loop {
             if left == 0 {
                 break true;
@@ -294,6 +299,10 @@ impl Session {
                 running.root.next(&mut run, &mut running.batch)?;
                 run.check()?;
                 running.next = 0;
+                // All changes are done before the first row.
+                if let Some(late) = run.state.late.take() {
+                    settle_late(late, &mut run)?;
+                }
                 if running.batch.is_empty() {
                     break false;
                 }

@@ -11,8 +11,8 @@
 //! | `key` | unique keys that are checked later |
 //!
 //! All rows are changed before the first result goes out: a client that reads half of them has
-//! changed all. References are looked at when all rows have been changed, as one statement may
-//! insert a row and the one that it refers to.
+//! changed all. References are looked at when all rows have been changed, those of all changes of a
+//! statement, as it may insert a row and the one that it refers to.
 
 mod change;
 mod fill;
@@ -30,8 +30,9 @@ use crate::plan::{Change, Modify};
 use crate::sink::Batch;
 use crate::types::Datum;
 use fill::Fill;
+pub(super) use noted::Late;
 use noted::Noted;
-pub(crate) use reference::look_again;
+pub(crate) use reference::{look_again, settle_late};
 use sql_rows::{Place, Store};
 use std::sync::Arc;
 
@@ -137,9 +138,11 @@ impl Changing {
         if let Some(fill) = &mut self.fill {
             fill.end(&plan.table, run)?;
         }
-        reference::settle(&plan.table, self.noted.pending, run)?;
-        for (target, pending) in self.noted.routed {
-            reference::settle(&target, pending, run)?;
+        let own = (Arc::clone(&plan.table), self.noted.pending);
+        let all = [own].into_iter().chain(self.noted.routed);
+        match &mut run.state.late {
+            Some(late) => late.extend(all),
+            None => settle_late(all.collect(), run)?,
         }
         Ok(self.results)
     }

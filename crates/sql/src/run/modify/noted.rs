@@ -15,7 +15,7 @@ pub(super) type Seen = HashSet<Row>;
 
 /// The references and keys that a statement looks at when its rows are changed.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     /// Rows whose references must exist, with the positions of the references.
     pub(super) parents: Vec<(usize, Row)>,
     /// Rows that were deleted or have other keys, before and after.
@@ -30,12 +30,15 @@ impl Pending {
     }
 }
 
+/// The references and keys of several tables.
+pub(crate) type Late = Vec<(Arc<Target>, Pending)>;
+
 /// Things that a statement has to know of the rows that it has changed.
 #[derive(Default)]
 pub(super) struct Noted {
     pub(super) pending: Pending,
     /// References of partitions.
-    pub(super) routed: Vec<(Arc<Target>, Pending)>,
+    pub(super) routed: Late,
     /// Rows that it has changed, where it must not change one twice.
     pub(super) seen: HashSet<Row>,
 }

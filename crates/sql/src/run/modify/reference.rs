@@ -5,7 +5,7 @@
 //! inserts one holds that lock, so it has committed, or has not begun.
 
 use super::key;
-use super::noted::Pending;
+use super::noted::{Late, Pending};
 use super::row::{Goal, remove, store};
 use super::rules::{key_text, named};
 use crate::catalog::Action;
@@ -24,6 +24,33 @@ use std::sync::Arc;
 /// Looks at everything that was noted, and what follows from it.
 pub(super) fn settle(table: &Target, pending: Pending, run: &mut Run<'_>) -> Result<()> {
     settle_at(table, pending, 0, run)
+}
+
+/// Looks at everything that the changes of a statement have noted. Deletions that follow from one
+/// may take rows of another, so references are looked for last.
+pub(crate) fn settle_late(mut late: Late, run: &mut Run<'_>) -> Result<()> {
+    late.retain(|(_, pending)| !pending.is_empty());
+    if let [_] = late.as_slice() {
+        let mut late = late.into_iter();
+        return late.try_for_each(|(table, pending)| settle(&table, pending, run));
+    }
+    for (table, pending) in &mut late {
+        let children = std::mem::take(&mut pending.children);
+        let children = Pending {
+            children,
+            ..Pending::default()
+        };
+        settle(table, children, run)?;
+    }
+    for (table, pending) in late {
+        let moment = run.connection.leave_moment()?;
+        for (at, row) in pending.parents {
+            require_again(&table, &table.parents[at], &row, run)?;
+        }
+        run.connection.return_to(moment);
+        key::settle(&table, pending.keys, run)?;
+    }
+    Ok(())
 }
 
 fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) -> Result<()> {
