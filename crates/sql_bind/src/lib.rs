@@ -134,8 +134,22 @@ pub struct Binder<'b> {
     views: Vec<u32>,
     /// The names of the text, if they are asked for.
     log: Option<std::cell::RefCell<resolved::Log>>,
+    /// Calls of functions of users, where they are kept.
+    calls: Option<Vec<KeptCall>>,
     depth: usize,
 }
+
+/// A call of a function of a user that is printed, and not run: a column in its place.
+#[derive(Debug)]
+pub struct KeptCall {
+    /// The function.
+    pub function: u32,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+}
+
+/// The column that stands for the first call; the next ones follow.
+pub const KEPT_CALLS: usize = 1 << 20;
 
 /// A bound change: its plan, and the columns of what it returns.
 type Changed = (Node, Option<Vec<OutputColumn>>);
@@ -179,8 +193,19 @@ impl<'b> Binder<'b> {
             reads: Vec::new(),
             views: Vec::new(),
             log: None,
+            calls: None,
             depth: 0,
         }
+    }
+
+    /// Keeps calls of functions of users in place of their queries, for a text.
+    pub fn keep_calls(&mut self) {
+        self.calls = Some(Vec::new());
+    }
+
+    /// The calls that were kept.
+    pub fn kept_calls(&mut self) -> Vec<KeptCall> {
+        self.calls.take().unwrap_or_default()
     }
 
     /// Declares types of parameters; none leaves a type to the statement.
@@ -355,7 +380,9 @@ impl<'b> Binder<'b> {
         // Its places are not those of the statement.
         let places = Places::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        binder.calls = self.calls.take();
         let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);
+        self.calls = binder.calls.take();
         bound
     }
 }

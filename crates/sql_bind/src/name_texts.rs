@@ -120,9 +120,19 @@ impl Names for SessionNames {
                     })
                 };
                 let index = || {
-                    self.catalog
-                        .index(oid)
-                        .map(|(_, index)| quoted(&index.name))
+                    let (table, index) = self.catalog.index(oid)?;
+                    let name = quoted(&index.name);
+                    let catalog = &self.catalog;
+                    let has = |schema: &u32| {
+                        catalog
+                            .find_oid(Group::Relations, *schema, &index.name)
+                            .is_some()
+                    };
+                    if self.schemas().find(has) == Some(table.namespace) {
+                        return Some(name);
+                    }
+                    let schema = catalog.object(table.namespace)?;
+                    Some(format!("{}.{name}", quoted(&schema.name)))
                 };
                 let object = self.catalog.object(oid);
                 let object = object.map(|object| self.visible_name(object));

@@ -82,6 +82,15 @@ impl Binder<'_> {
         for (value, (_, data_type)) in values.into_iter().zip(&body.arguments) {
             arguments.push(self.coerce(value, *data_type)?);
         }
+        if let Some(calls) = &mut self.calls {
+            let column = super::KEPT_CALLS + calls.len();
+            let function = object.oid;
+            calls.push(super::KeptCall {
+                function,
+                arguments,
+            });
+            return Ok(Expr::Column(column, body.result));
+        }
         let parsed = sql_parse::parse_stored(&body.query)?;
         let [ast::Statement::Query(query)] =
             parsed.iter().map(|one| &*one.statement).collect::<Vec<_>>()[..]

@@ -51,6 +51,13 @@ impl Printer<'_> {
         Ok(out)
     }
 
+    /// The text of the arguments of a call.
+    pub fn arguments(&self, arguments: &[Expr]) -> Result<String> {
+        let mut out = String::new();
+        self.listed(&mut out, "", arguments, "")?;
+        Ok(out)
+    }
+
     /// The name of a type; types of the catalogue as the search path finds them.
     fn type_name(&self, data_type: Type) -> String {
         let own = self.context.names.type_name(data_type.kind);

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr as PlanExpr;
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::{Loose, quoted};
+use crate::state::{Loose, distinct_names, quoted};
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
@@ -63,6 +63,7 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
     let included = create.include.iter();
     let included = included.map(|name| column_of(body, &ident_text(name)));
     let included: Vec<usize> = included.collect::<Result<_>>()?;
+    let labels = distinct_names(labels);
     let Some(name) = session.index_name(create, &object, &labels)? else {
         return Ok(completion);
     };

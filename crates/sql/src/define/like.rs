@@ -7,7 +7,7 @@ use super::column::{NewColumn, Written, WrittenKey};
 use crate::catalog::{Body, Column, Constraint, Deferral, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use crate::state::{index_columns, parts_of};
+use crate::state::{index_columns, parts_of, quoted};
 use sql_bind::no_relation;
 use sql_parse::parse_expression;
 
@@ -189,10 +189,28 @@ pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
             written.indexes.push((columns, index.is_unique));
             continue;
         }
-        let mut rest = index_columns(body, index);
+        let keys: Vec<String> = match form {
+            Some(form) => form.keys.iter().map(|key| key_text(key)).collect(),
+            None => names(&index.columns)
+                .iter()
+                .map(|name| quoted(name))
+                .collect(),
+        };
+        let mut rest = index_columns(body, index, &keys);
         if let Some(predicate) = form.and_then(|form| form.predicate.as_ref()) {
             rest = format!("{rest} WHERE {predicate}");
         }
         written.forms.push((index.is_unique, rest));
+    }
+}
+
+/// A key of an index as it is written: a name and a call need no brackets.
+fn key_text(key: &str) -> String {
+    let is_word = |text: &str| text.chars().all(|one| one.is_alphanumeric() || one == '_');
+    let is_call = key.ends_with(')') && key.split('(').next().is_some_and(is_word);
+    if is_word(key) || key.starts_with('"') || is_call {
+        key.to_owned()
+    } else {
+        format!("({key})")
     }
 }

@@ -264,7 +264,8 @@ impl Session {
             if is_primary {
                 parts.push("pkey");
             } else {
-                parts.extend(key.columns.iter().map(String::as_str));
+                let columns = key.columns.iter().chain(&key.included);
+                parts.extend(columns.map(String::as_str));
                 parts.push("key");
             }
             self.free_name(namespace, &parts, names)

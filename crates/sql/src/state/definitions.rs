@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::plan::Expr;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
-use sql_bind::{Binder, row_scope};
+use sql_bind::{Binder, KEPT_CALLS, KeptCall, row_scope};
 use sql_bind::{SessionNames, quoted};
 use sql_parse::Places;
 use sql_plan::print::Printer;
@@ -99,8 +99,8 @@ impl Definitions<'_> {
         let Body::Table(table) = &object.body else {
             return None;
         };
+        let mut keys = self.index_keys(object, table, index);
         if let Some(at) = column.checked_sub(1) {
-            let mut keys = index_keys(table, index);
             let included = table.included_of(oid).iter();
             keys.extend(included.map(|at| list(table, &[*at])));
             return Some(keys.into_iter().nth(at).unwrap_or_default());
@@ -130,8 +130,26 @@ impl Definitions<'_> {
             } else {
                 ""
             },
-            index_columns(table, index)
+            index_columns(table, index, &keys)
         ))
+    }
+
+    /// The keys of an index: a name and a call need no brackets.
+    fn index_keys(&self, object: &Object, table: &TableBody, index: &Index) -> Vec<String> {
+        let Some(form) = table.form(index.oid) else {
+            return index.columns.iter().map(|at| list(table, &[*at])).collect();
+        };
+        let columns = columns_of(object);
+        let keys = form.keys.iter().map(|key| {
+            let bound = self.bound(object, key, None);
+            let is_bare = matches!(&bound, Ok((expression, _)) if looks_like_call(expression));
+            let printed = self.printed(bound, &columns, key);
+            match is_bare {
+                true => printed,
+                false => format!("({printed})"),
+            }
+        });
+        keys.collect()
     }
 
     /// The query of a view.
@@ -158,13 +176,17 @@ impl Definitions<'_> {
     /// The columns that a condition over a table reads.
     pub(crate) fn columns_read(&self, object: &Object, condition: &str) -> Vec<usize> {
         let mut read = Vec::new();
-        if let Ok(bound) = self.bound(object, condition, None) {
-            bound.columns(&mut |at| {
-                if !read.contains(&at) {
-                    read.push(at);
-                }
-            });
+        if let Ok((bound, calls)) = self.bound(object, condition, None) {
+            let arguments = calls.iter().flat_map(|call| &call.arguments);
+            for expression in arguments.chain([&bound]) {
+                expression.columns(&mut |at| {
+                    if at < KEPT_CALLS && !read.contains(&at) {
+                        read.push(at);
+                    }
+                });
+            }
         }
+        read.sort_unstable();
         read
     }
 
@@ -183,8 +205,10 @@ impl Definitions<'_> {
     pub(crate) fn value(&self, text: &str, data_type: Type) -> String {
         let places = Places::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        binder.keep_calls();
         let bound = row_scope("", [])
-            .and_then(|scope| binder.stored_value(text, scope, Some((data_type.kind.plain(), ""))));
+            .and_then(|scope| binder.stored_value(text, scope, Some((data_type.kind.plain(), ""))))
+            .map(|bound| (bound, binder.kept_calls()));
         self.printed(bound, &[], text)
     }
 
@@ -198,9 +222,10 @@ impl Definitions<'_> {
         }
     }
 
-    fn bound(&self, object: &Object, text: &str, wanted: Option<Type>) -> Result<Expr> {
+    fn bound(&self, object: &Object, text: &str, wanted: Option<Type>) -> Result<Bound> {
         let places = Places::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        binder.keep_calls();
         let columns = match &object.body {
             Body::Table(table) => table
                 .columns
@@ -212,18 +237,57 @@ impl Definitions<'_> {
             _ => Vec::new(),
         };
         let scope = row_scope(&object.name, columns)?;
-        binder.stored_value(text, scope, wanted.map(|wanted| (wanted, "")))
+        let bound = binder.stored_value(text, scope, wanted.map(|wanted| (wanted, "")))?;
+        Ok((bound, binder.kept_calls()))
     }
 
-    fn printed(&self, bound: Result<Expr>, columns: &[String], written: &str) -> String {
-        let column = |at: usize| columns.get(at).cloned().unwrap_or_default();
-        let printer = Printer {
+    fn printed(&self, bound: Result<Bound>, columns: &[String], written: &str) -> String {
+        let text = bound.and_then(|(bound, calls)| self.print(&bound, (columns, &calls)));
+        text.unwrap_or_else(|_| written.to_owned())
+    }
+
+    /// Prints an expression over a row whose columns are followed by calls that were kept.
+    fn print(&self, expression: &Expr, row: (&[String], &[KeptCall])) -> Result<String> {
+        self.with_printer(row, &|printer| printer.print(expression))
+    }
+
+    fn with_printer(
+        &self,
+        row: (&[String], &[KeptCall]),
+        print: &dyn Fn(&Printer<'_>) -> Result<String>,
+    ) -> Result<String> {
+        let (columns, calls) = row;
+        let call_text = |call: &KeptCall| {
+            let function = self.names.catalog.object(call.function);
+            let name = function.map(|function| self.names.visible_name(function));
+            let arguments = self.with_printer(row, &|printer| printer.arguments(&call.arguments));
+            format!(
+                "{}({})",
+                name.unwrap_or_default(),
+                arguments.unwrap_or_default()
+            )
+        };
+        let column = |at: usize| match at.checked_sub(KEPT_CALLS).and_then(|at| calls.get(at)) {
+            Some(call) => call_text(call),
+            None => columns.get(at).cloned().unwrap_or_default(),
+        };
+        print(&Printer {
             context: self.context,
             column: &column,
             pretty: self.pretty,
-        };
-        let text = bound.and_then(|bound| printer.print(&bound));
-        text.unwrap_or_else(|_| written.to_owned())
+        })
+    }
+}
+
+/// An expression, and the calls of functions of users in it.
+type Bound = (Expr, Vec<KeptCall>);
+
+/// Whether an expression is printed as a call is, which needs no brackets as a key.
+fn looks_like_call(expression: &Expr) -> bool {
+    match expression {
+        Expr::Column(..) | Expr::Coalesce(_) | Expr::Extreme(..) => true,
+        Expr::Call(call) => !call.is_operator && call.function.name != "array_subscript",
+        _ => false,
     }
 }
 
@@ -241,25 +305,6 @@ fn columns_of(object: &Object) -> Vec<String> {
     }
 }
 
-/// The keys of an index as they are written.
-fn index_keys(table: &TableBody, index: &Index) -> Vec<String> {
-    match table.form(index.oid) {
-        Some(form) => form.keys.iter().map(|key| key_text(key)).collect(),
-        None => index.columns.iter().map(|at| list(table, &[*at])).collect(),
-    }
-}
-
-/// A key of an index: a name and a call need no brackets.
-fn key_text(key: &str) -> String {
-    let is_word = |text: &str| text.chars().all(|one| one.is_alphanumeric() || one == '_');
-    let is_call = key.ends_with(')') && key.split('(').next().is_some_and(is_word);
-    if is_word(key) || key.starts_with('"') || is_call {
-        key.to_owned()
-    } else {
-        bracketed(key)
-    }
-}
-
 fn bracketed(text: &str) -> String {
     if text.starts_with('(') && text.ends_with(')') {
         text.to_owned()
@@ -268,9 +313,20 @@ fn bracketed(text: &str) -> String {
     }
 }
 
-/// The columns of an index in their order, and those of INCLUDE.
-pub(crate) fn index_columns(table: &TableBody, index: &Index) -> String {
-    let keys = index_keys(table, index);
+/// Names of the columns of an index: one that is there already gets a number.
+pub(crate) fn distinct_names(wanted: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for wanted in wanted {
+        let numbered = (1..).map(|number| format!("{wanted}{number}"));
+        let mut names_of = std::iter::once(wanted.clone()).chain(numbered);
+        let free = names_of.find(|name| !names.contains(name));
+        names.extend(free);
+    }
+    names
+}
+
+/// The keys of an index in their order, and the columns of INCLUDE.
+pub(crate) fn index_columns(table: &TableBody, index: &Index, keys: &[String]) -> String {
     let columns = keys.iter().zip(&index.options);
     let columns = columns.map(|(key, (descends, nulls_first))| {
         let order = match (descends, nulls_first) {

@@ -29,7 +29,7 @@ mod transaction;
 
 pub(crate) use clock::now;
 pub(crate) use deferred::{Deferred, Side, Violation};
-pub(crate) use definitions::{Definitions, index_columns};
+pub(crate) use definitions::{Definitions, distinct_names, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
 pub(crate) use host::HostCall;
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};

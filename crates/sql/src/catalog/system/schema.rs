@@ -14,8 +14,9 @@ use crate::catalog::{
     PartitionBound, Rule, Strategy, TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
-use crate::state::Definitions;
+use crate::state::{Definitions, distinct_names};
 use crate::types::{Datum, Kind, Type};
+use sql_bind::parts_of;
 use sql_bind::system::Relation;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -407,32 +408,27 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 
 /// The columns of an index: an expression has the name of its function, or `expr`.
 fn index_attributes(table: &TableBody, index: &Index, rows: &mut Rows<'_>) {
-    let mut names: Vec<String> = Vec::new();
-    let mut name = |wanted: &str| {
-        let numbered = (1..).map(|number| format!("{wanted}{number}"));
-        let mut names_of = std::iter::once(wanted.to_owned()).chain(numbered);
-        let free = names_of.find(|name| !names.contains(name));
-        names.extend(free);
-        names.last().cloned().unwrap_or_default()
-    };
     let keys = index.columns.iter().zip(key_numbers(table, index));
     let keys = keys.enumerate().filter_map(|(place, (at, number))| {
         if let Some(column) = number.checked_sub(1).and_then(|at| table.columns.get(at)) {
-            return Some((name(&column.name), column.data_type));
+            return Some((column.name.clone(), column.data_type));
         }
         let hidden = table.hidden.get(at.checked_sub(table.columns.len())?)?;
         let form = table.form(index.oid);
         let key = form.and_then(|form| form.keys.get(place));
         let function = key.and_then(|key| Some(key.split_once('(')?.0));
+        let function = function.and_then(|function| parts_of(function).pop());
         let function = function.filter(|function| !function.is_empty());
-        Some((name(function.unwrap_or("expr")), hidden.data_type))
+        let name = function.unwrap_or_else(|| "expr".to_owned());
+        Some((name, hidden.data_type))
     });
-    let keys: Vec<(String, Type)> = keys.collect();
     let included = table.included_of(index.oid).iter();
     let included = included.filter_map(|at| table.columns.get(*at));
     let included = included.map(|column| (column.name.clone(), column.data_type));
-    for (at, (name, data_type)) in keys.into_iter().chain(included).enumerate() {
-        attribute((index.oid, at), &name, data_type, rows);
+    let (names, types): (Vec<String>, Vec<Type>) = keys.chain(included).unzip();
+    let names = distinct_names(names);
+    for (at, (name, data_type)) in names.iter().zip(types).enumerate() {
+        attribute((index.oid, at), name, data_type, rows);
     }
 }
 
