@@ -169,12 +169,33 @@ impl Binder<'_> {
     pub(super) fn plain_arguments(&mut self, list: &[FunctionArg]) -> Result<Vec<Expr>> {
         let values = list.iter().map(|argument| match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(tree)) => self.expression(tree),
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => {
+                self.row_of_table(table)
+            }
             other => {
                 let message = format!("syntax error at or near \"{other}\"");
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
             }
         });
         values.collect()
+    }
+
+    /// Arguments of `ROW`: of `table.*` all columns.
+    pub(super) fn row_arguments(&mut self, list: &[FunctionArg]) -> Result<Vec<Expr>> {
+        let mut fields = Vec::with_capacity(list.len());
+        for argument in list {
+            let is_star = matches!(
+                argument,
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_))
+            );
+            for value in self.plain_arguments(std::slice::from_ref(argument))? {
+                match value {
+                    Expr::Row(columns, _) if is_star => fields.extend(columns),
+                    value => fields.push(value),
+                }
+            }
+        }
+        Ok(fields)
     }
 }
 

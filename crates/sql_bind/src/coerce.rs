@@ -9,6 +9,7 @@ use crate::plan::Expr;
 use crate::types::cast::{self, CastContext};
 use crate::types::overload::common_kind;
 use crate::types::{Datum, Kind, Type, text_io};
+use std::sync::Arc;
 
 impl Binder<'_> {
     /// The expression as a value of a type, where that needs no word from the statement.
@@ -126,14 +127,14 @@ impl Binder<'_> {
     }
 
     /// A literal without a type as a value of the wanted one.
-    fn literal_of(&self, text: &str, target: Type, how: CastContext) -> Result<Expr> {
+    fn literal_of(&self, text: &Arc<str>, target: Type, how: CastContext) -> Result<Expr> {
         let kind = match target.kind {
             kind if kind.is_polymorphic() || kind == Kind::Any => Kind::Text,
             kind => kind,
         };
         let target = Type { kind, ..target };
         if depends_on_moment(kind, text) {
-            let literal = Expr::Constant(Datum::text(text), Kind::Unknown.plain());
+            let literal = Expr::Constant(Datum::Text(Arc::clone(text)), Kind::Unknown.plain());
             return Ok(Expr::Cast(Box::new(literal), target, how));
         }
         let value = match kind {
@@ -141,6 +142,7 @@ impl Binder<'_> {
             Kind::Interval => text_io::parse_as(target, text, &self.context)?,
             _ => cast::apply_modifier(text_io::parse(kind, text, &self.context)?, target, how)?,
         };
+        self.note_value(text, &value, kind);
         Ok(Expr::Constant(value, target))
     }
 

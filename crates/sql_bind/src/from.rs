@@ -76,6 +76,10 @@ impl Binder<'_> {
         for join in &part.joins {
             let (kind, constraint) = join_of(&join.join_operator)?;
             let (right, kept) = self.beside(left, |binder| binder.factor(&join.relation))?;
+            if let JoinConstraint::Natural = constraint {
+                let names = common_names(&kept.scope, &right.scope);
+                self.note_natural(join.relation.span(), &names);
+            }
             left = self.joined(kept, right, (kind, constraint))?;
         }
         Ok(left)
@@ -380,7 +384,12 @@ impl Binder<'_> {
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
                 let table = self.table(schema.as_deref(), &name)?;
-                self.family_rows(table, alias, marker)
+                let oid = table.object.oid;
+                let mut part = self.family_rows(table, alias, marker)?;
+                if let Some(last) = part.scope.tables.last_mut() {
+                    last.place = self.note_table(written, oid, alias);
+                }
+                Ok(part)
             }
         }
     }
@@ -405,6 +414,13 @@ impl Binder<'_> {
             )
         });
         scope.add_table(alias, columns)?;
+        for (at, column) in scope.columns.iter_mut().enumerate() {
+            let kind = column.expression.kind();
+            let is_text = matches!(kind, Kind::Text | Kind::Varchar | Kind::Unknown);
+            if is_text && node.has_c_collation(at) {
+                column.expression = column.expression.clone().collated();
+            }
+        }
         Ok(Source { node, scope })
     }
 

@@ -231,6 +231,7 @@ impl Binder<'_> {
         arguments: &Arguments,
         tree: &ast::Function,
     ) -> Result<Expr> {
+        let is_of_c = values.iter().any(Expr::has_c_collation);
         let mut call = self.aggregate_call((function, result), values, arguments, tree)?;
         let data_type = call.data_type;
         let level = level_of(&call);
@@ -239,14 +240,14 @@ impl Binder<'_> {
             let clause = self.scope().clause;
             self.check_place(function.name, false, clause)?;
             let at = add_call(&mut self.scope().aggregates, call);
-            return Ok(Expr::Pending(Pending::Aggregate, at, data_type));
+            return Ok(Expr::Pending(Pending::Aggregate, at, data_type).collated_if(is_of_c));
         };
         // It is one of the query whose rows it reads.
         let clause = self.scopes[scope].clause;
         self.check_place(function.name, false, clause)?;
         lower(&mut call, level)?;
         let at = add_call(&mut self.scopes[scope].aggregates, call);
-        Ok(Expr::Pending(Pending::Outer(level), at, data_type))
+        Ok(Expr::Pending(Pending::Outer(level), at, data_type).collated_if(is_of_c))
     }
 
     fn aggregate_call(
@@ -301,6 +302,7 @@ impl Binder<'_> {
         self.scope().clause = clause;
         let (partition, order, frame) = window?;
         let argument_types = values.iter().map(Expr::data_type).collect();
+        let is_of_c = values.iter().any(Expr::has_c_collation);
         let function = match function.body {
             Body::Aggregate(aggregate) => OverWindow::Aggregate(AggregateFunction {
                 function,
@@ -323,7 +325,7 @@ impl Binder<'_> {
             order,
         });
         let at = windows.len() - 1;
-        Ok(Expr::Pending(Pending::Window, at, result.plain()))
+        Ok(Expr::Pending(Pending::Window, at, result.plain()).collated_if(is_of_c))
     }
 
     /// Functions that the grammar knows, or that do not evaluate all of their arguments.
@@ -342,7 +344,7 @@ impl Binder<'_> {
             "greatest" => Some(self.extreme(list, true)),
             "least" => Some(self.extreme(list, false)),
             "row" => Some(
-                self.plain_arguments(list)
+                self.row_arguments(list)
                     .and_then(|fields| self.row_of(fields)),
             ),
             "grouping" => Some(
@@ -354,7 +356,10 @@ impl Binder<'_> {
     }
 
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
-        let parts = self.plain_arguments(list)?;
+        let mut parts = self.plain_arguments(list)?;
+        if let [Expr::Row(..)] = parts.as_slice() {
+            return Ok(parts.remove(0));
+        }
         Ok(Expr::Coalesce(self.unify("COALESCE", parts)?.0))
     }
 

@@ -35,6 +35,9 @@ impl Binder<'_> {
                 ))
             }
         };
+        if let Ok(literal) = &bound {
+            self.note_literal(literal, value.span);
+        }
         bound.map_err(|error| self.at(value.span, error))
     }
 

@@ -1,20 +1,23 @@
 //! Names of a text that the catalogue keeps, as they were found when it was bound.
 //!
 //! A query is kept with full names, which mean the same for every search path, and with a list of
-//! columns in place of `*`, to which later columns do not belong. When an object or a column gets
-//! another name, the texts that name it are written anew. A table whose name a query uses without
-//! an alias keeps that name there as its alias.
+//! columns in place of `*` and `NATURAL`, to which later columns do not belong. When an object or a
+//! column gets another name, the texts that name it are written anew. A table whose name a query
+//! uses without an alias keeps that name there as its alias, and a column by which it joins tables
+//! with `USING` keeps its name in a list after the alias.
 
 use super::Binder;
 use super::names::{SessionNames, quoted};
 use super::scope::{Clause, Scope, ScopeColumn, ScopeTable};
 use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
-use crate::types::{Kind, Names as _};
+use crate::plan::Expr as Constant;
+use crate::types::array::Array;
+use crate::types::{Context, Datum, Kind, Names as _, Record, Settings, Type, text_io};
 use sql_parse::Places;
 use sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query, Spanned,
-    Value,
+    TableAlias, Value,
 };
 use sqlparser::tokenizer::Span;
 use std::cell::RefCell;
@@ -33,6 +36,16 @@ enum Found {
     Sequence { oid: Oid },
     /// A column, or those of `*`.
     Columns { columns: Vec<Named>, is_star: bool },
+    /// A literal that was read as a value with labels of enums.
+    Value { value: Datum, kind: Kind },
+    /// The alias of a table of `FROM`, and the names that it gives to columns.
+    Alias {
+        /// The place of the table's name.
+        part: usize,
+        oid: Oid,
+        alias: String,
+        listed: Vec<String>,
+    },
 }
 
 /// A column of a part of `FROM`.
@@ -42,6 +55,10 @@ struct Named {
     name: String,
     /// The table and the position there, if it is the column of a table itself.
     base: Option<(Oid, usize)>,
+    /// Whether the query gives it another name than the table does.
+    is_renamed: bool,
+    /// The place of the table's name.
+    place: Option<usize>,
 }
 
 /// All names of a text.
@@ -51,14 +68,21 @@ pub(super) struct Log {
     found: BTreeMap<(usize, usize), Found>,
     /// First bytes of columns that are items of a list, and give them their names.
     items: BTreeSet<usize>,
-    /// Columns of tables that `USING` or `NATURAL` joins: they cannot get other names.
-    merged: BTreeSet<(Oid, usize)>,
+    /// Columns of tables that `USING` joins, with the names by which it does: by the place of the
+    /// table's name, and the position in the table. They keep these names in the query.
+    merged: BTreeMap<usize, BTreeMap<usize, String>>,
+    /// Names of the columns that `NATURAL` joins, by the first byte of the right side.
+    natural: BTreeMap<usize, Vec<String>>,
+    /// Texts of literals, and their places: the context says what they are later.
+    literals: Vec<(Arc<str>, Span)>,
 }
 
 /// A text that the catalogue keeps, with its names as they were found.
 pub struct Resolved {
     text: String,
     log: Log,
+    /// A column that a table has lost since, and the table.
+    dropped: Option<(Oid, usize)>,
 }
 
 impl Resolved {
@@ -67,21 +91,117 @@ impl Resolved {
         let mut text = self.text.clone();
         for ((start, end), found) in self.log.found.iter().rev() {
             let name = match found {
-                Found::Object { oid, known_as } => object_text(names, *oid, known_as.as_deref()),
+                Found::Object { oid, known_as } => {
+                    let listed = known_as.as_ref();
+                    let listed = listed.and_then(|_| self.listed((*start, *oid), &[], names));
+                    let known_as = known_as.as_deref();
+                    object_text(names, *oid, known_as, listed.as_deref())
+                }
                 Found::Sequence { oid } => {
-                    let name = object_text(names, *oid, None);
+                    let name = object_text(names, *oid, None, None);
                     name.map(|name| format!("'{}'", name.replace('\'', "''")))
                 }
                 Found::Columns { columns, is_star } => {
                     let is_item = *is_star || self.log.items.contains(start);
                     let columns = columns.iter();
-                    let columns = columns.map(|column| column.text(&names.catalog, is_item));
+                    let columns = columns.map(|column| self.column_text(column, names, is_item));
                     Some(columns.collect::<Vec<_>>().join(", "))
+                }
+                Found::Value { value, kind } => {
+                    let context = Context {
+                        settings: &Settings::default(),
+                        names,
+                        transaction_start: 0,
+                        statement_start: 0,
+                    };
+                    let value = labelled(value, *kind, names);
+                    let value = text_io::print(&value, *kind, &context).ok();
+                    value.map(|value| format!("'{}'", value.replace('\'', "''")))
+                }
+                Found::Alias {
+                    part,
+                    oid,
+                    alias,
+                    listed,
+                } => {
+                    let new = self.listed((*part, *oid), listed, names);
+                    // The bracket after a list that was there is no part of the place.
+                    let bracket = if listed.is_empty() { ")" } else { "" };
+                    new.map(|new| format!("{}({}{bracket}", quoted(alias), new))
                 }
             };
             if let Some(name) = name {
                 text.replace_range(*start..*end, &name);
             }
+        }
+        text
+    }
+
+    /// The text with `USING` in place of `NATURAL`; none if it has no `NATURAL`.
+    pub fn without_natural(&self) -> Option<String> {
+        let natural = self.log.natural.iter().map(|(start, names)| {
+            let names = names.iter().map(|name| quoted(name));
+            (*start, names.collect())
+        });
+        sql_parse::without_natural(&self.text, &natural.collect())
+    }
+
+    /// The text is that of a table which has lost a column since.
+    pub fn lose_column(&mut self, table: Oid, at: usize) {
+        self.dropped = Some((table, at));
+    }
+
+    /// The names that an alias gives to columns of a table: those that were written, and those by
+    /// which `USING` joins. None if the table's own names do.
+    fn listed(
+        &self,
+        (part, oid): (usize, Oid),
+        written: &[String],
+        names: &SessionNames,
+    ) -> Option<String> {
+        let merged = self.log.merged.get(&part);
+        let others = merged
+            .into_iter()
+            .flatten()
+            .filter(|(at, name)| self.column_of(&names.catalog, oid, **at) != Some(name.as_str()));
+        let count = others.map(|(at, _)| at + 1).max().unwrap_or(0);
+        let count = count.max(written.len());
+        let columns = (0..count).filter(|at| self.dropped != Some((oid, *at)));
+        let columns = columns.filter_map(|at| {
+            let own = || self.column_of(&names.catalog, oid, at).map(str::to_owned);
+            let of_join = || merged.and_then(|merged| merged.get(&at).cloned());
+            written.get(at).cloned().or_else(of_join).or_else(own)
+        });
+        let mut columns: Vec<String> = columns.collect();
+        if columns.is_empty() && count > 0 {
+            columns.extend(column_of(&names.catalog, oid, 0).map(str::to_owned));
+        }
+        let columns = columns.iter().map(|name| quoted(name));
+        (count > 0).then(|| columns.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The name of a column that had a position when the text was bound.
+    fn column_of<'c>(&self, catalog: &'c Catalog, table: Oid, at: usize) -> Option<&'c str> {
+        let lost = self.dropped.filter(|(own, _)| *own == table);
+        let before = lost.is_some_and(|(_, lost)| lost < at);
+        column_of(catalog, table, at - usize::from(before))
+    }
+
+    fn column_text(&self, column: &Named, names: &SessionNames, is_item: bool) -> String {
+        let mut text = match &column.part {
+            Some(part) => format!("{}.", quoted(part)),
+            None => String::new(),
+        };
+        let merged = column.place.and_then(|place| self.log.merged.get(&place));
+        let base = column.base.filter(|(_, at)| {
+            let is_merged = merged.is_some_and(|merged| merged.contains_key(at));
+            !column.is_renamed && !is_merged
+        });
+        let name = base.and_then(|(table, at)| self.column_of(&names.catalog, table, at));
+        let name = name.unwrap_or(&column.name);
+        text += &quoted(name);
+        if is_item && name != column.name {
+            text = format!("{text} AS {}", quoted(&column.name));
         }
         text
     }
@@ -92,41 +212,48 @@ impl Resolved {
         found.any(|found| matches!(found, Found::Object { oid, .. } if *oid == wanted))
     }
 
-    /// Whether the text joins a column of a table by its name.
-    pub fn merges_column(&self, table: Oid, at: usize) -> bool {
-        self.log.merged.contains(&(table, at))
-    }
-
     /// Whether the text names a column of a table.
     pub fn names_column(&self, table: Oid, at: usize) -> bool {
-        let mut found = self.log.found.values();
-        self.merges_column(table, at)
-            || found.any(|found| match found {
-                Found::Columns { columns, .. } => {
-                    let mut columns = columns.iter();
-                    columns.any(|column| column.base == Some((table, at)))
-                }
-                Found::Object { .. } | Found::Sequence { .. } => false,
-            })
+        let mut found = self.log.found.iter();
+        found.any(|((start, _), found)| match found {
+            Found::Columns { columns, .. } => {
+                let mut columns = columns.iter();
+                columns.any(|column| column.base == Some((table, at)))
+            }
+            Found::Object { oid, .. } if *oid == table => {
+                let merged = self.log.merged.get(start);
+                merged.is_some_and(|merged| merged.contains_key(&at))
+            }
+            _ => false,
+        })
     }
 }
 
-impl Named {
-    fn text(&self, catalog: &Catalog, is_item: bool) -> String {
-        let mut text = match &self.part {
-            Some(part) => format!("{}.", quoted(part)),
-            None => String::new(),
-        };
-        let name = match self.base {
-            Some((table, at)) => column_of(catalog, table, at),
-            None => None,
-        };
-        let name = name.unwrap_or(&self.name);
-        text += &quoted(name);
-        if is_item && name != self.name {
-            text = format!("{text} AS {}", quoted(&self.name));
+/// A value with the labels that its enums have now.
+fn labelled(value: &Datum, kind: Kind, names: &SessionNames) -> Datum {
+    match (value, kind) {
+        (Datum::Enum(old), Kind::Enum(oid)) => {
+            let mut labels = names.enum_labels(oid).into_iter();
+            let new = labels.find(|label| label.place == old.place);
+            new.map_or_else(|| value.clone(), Datum::Enum)
         }
-        text
+        (Datum::Array(array), _) => {
+            let elements = array.elements.iter();
+            let elements = elements.map(|one| labelled(one, array.element, names));
+            Datum::Array(Arc::new(Array {
+                elements: elements.collect(),
+                ..Array::clone(array)
+            }))
+        }
+        (Datum::Record(record), _) => {
+            let fields = record.fields.iter().zip(&record.shape.types);
+            let fields = fields.map(|(field, own)| labelled(field, own.kind, names));
+            Datum::Record(Arc::new(Record {
+                shape: Arc::clone(&record.shape),
+                fields: fields.collect(),
+            }))
+        }
+        _ => value.clone(),
     }
 }
 
@@ -138,7 +265,12 @@ fn column_of(catalog: &Catalog, table: Oid, at: usize) -> Option<&str> {
 }
 
 /// The name of an object; none if it is gone, and the text stays as it is.
-fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option<String> {
+fn object_text(
+    names: &SessionNames,
+    oid: Oid,
+    known_as: Option<&str>,
+    listed: Option<&str>,
+) -> Option<String> {
     let object = names.catalog.object(oid)?;
     let mut text = quoted(&object.name);
     if let Some(schema) = names.catalog.object(object.namespace)
@@ -146,8 +278,12 @@ fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option
     {
         text = format!("{}.{text}", quoted(&schema.name));
     }
-    if let Some(known_as) = known_as.filter(|known_as| *known_as != object.name) {
+    let known_as = known_as.filter(|known_as| *known_as != object.name || listed.is_some());
+    if let Some(known_as) = known_as {
         text = format!("{text} AS {}", quoted(known_as));
+    }
+    if let Some(listed) = listed {
+        text = format!("{text}({listed})");
     }
     Some(text)
 }
@@ -166,21 +302,30 @@ impl<'b> Binder<'b> {
         let bound = self.query(query);
         let log = self.log.take().unwrap_or_default().into_inner();
         let text = self.places.text().to_owned();
-        bound.map(|_| Resolved { text, log })
+        bound.map(|_| Resolved {
+            text,
+            log,
+            dropped: None,
+        })
     }
 
-    /// As [`Binder::resolved`], of an expression over the rows of a table, or over none.
+    /// As [`Binder::resolved`], of an expression over the rows of a table, or over none, as a value
+    /// of a type if one is wanted.
     ///
     /// # Errors
     ///
     /// Those of the expression.
     pub fn resolved_expression(
         &mut self,
-        tree: &Expr,
+        (tree, wanted): (&Expr, Option<Type>),
         (scope, table): (Scope, Option<Oid>),
     ) -> Result<Resolved> {
         self.log = Some(RefCell::default());
         let (bound, _) = self.expression_in(scope, Clause::Stored, tree);
+        let bound = bound.and_then(|bound| match wanted {
+            Some(wanted) => self.assign(bound, wanted, ""),
+            None => Ok(bound),
+        });
         let mut log = self.log.take().unwrap_or_default().into_inner();
         let catalog = &self.names.catalog;
         let table = table.and_then(|oid| catalog.object(oid));
@@ -196,7 +341,11 @@ impl<'b> Binder<'b> {
             }
         }
         let text = self.places.text().to_owned();
-        bound.map(|_| Resolved { text, log })
+        bound.map(|_| Resolved {
+            text,
+            log,
+            dropped: None,
+        })
     }
 
     /// Notes the sequence that a function of sequences is called with, by the text of its name.
@@ -246,6 +395,46 @@ impl<'b> Binder<'b> {
         });
     }
 
+    /// Notes the place of a literal without a type.
+    pub(super) fn note_literal(&self, literal: &Constant, span: Span) {
+        if let Some((log, _)) = self.log()
+            && let Constant::Constant(Datum::Text(text), _) = literal
+        {
+            let known = (Arc::clone(text), span);
+            log.borrow_mut().literals.push(known);
+        }
+    }
+
+    /// Notes the value of a literal, if it has labels of enums.
+    pub(super) fn note_value(&self, text: &Arc<str>, value: &Datum, kind: Kind) {
+        let Some((log, _)) = self.log() else {
+            return;
+        };
+        let log = log.borrow();
+        let mut known = log.literals.iter().rev();
+        let known = known.find(|(known, _)| Arc::ptr_eq(known, text));
+        if let Some(span) = known.map(|(_, span)| *span)
+            && self.has_labels(kind)
+        {
+            drop(log);
+            let value = value.clone();
+            self.note(span, || Found::Value { value, kind });
+        }
+    }
+
+    fn has_labels(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Enum(_) => true,
+            Kind::Composite(oid) => {
+                let shape = self.names.row_shape(oid);
+                shape.is_some_and(|shape| shape.types.iter().any(|one| self.has_labels(one.kind)))
+            }
+            kind => kind
+                .element()
+                .is_some_and(|element| self.has_labels(element)),
+        }
+    }
+
     /// Notes the name of a type, unless it is the system's.
     pub(super) fn note_type(&self, name: &DataType) {
         match name {
@@ -273,13 +462,8 @@ impl<'b> Binder<'b> {
         }
         let outer = self.scopes.len().saturating_sub(level);
         let (outer, inner) = self.scopes.split_at(outer);
-        let mut named = Named {
-            part: column.table.clone(),
-            name: column.name.clone(),
-            base: outer
-                .last()
-                .and_then(|scope| self.base(column, &scope.tables)),
-        };
+        let tables = outer.last().map_or(&[][..], |scope| &scope.tables);
+        let mut named = self.named_in(column, tables);
         // A part of a query within has the same name, so the column has none before it.
         let mut tables = inner.iter().flat_map(|scope| &scope.tables);
         if tables.any(|table| table.alias == part) {
@@ -316,12 +500,57 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// Notes columns that `USING` or `NATURAL` joins, and so names.
+    /// Notes columns that `USING` joins.
     pub(super) fn note_merged(&self, scope: &Scope, columns: [usize; 2]) {
-        if let Some((log, _)) = self.log() {
-            let bases = columns.map(|at| self.base(&scope.columns[at], &scope.tables));
-            log.borrow_mut().merged.extend(bases.into_iter().flatten());
+        let Some((log, _)) = self.log() else {
+            return;
+        };
+        for at in columns {
+            let column = &scope.columns[at];
+            let mut tables = scope.tables.iter();
+            let table = tables.find(|table| Some(&*table.alias) == column.table.as_deref());
+            if let Some((_, at)) = self.base(column, &scope.tables)
+                && let Some(place) = table.and_then(|table| table.place)
+            {
+                let mut log = log.borrow_mut();
+                let merged = log.merged.entry(place).or_default();
+                merged.insert(at, column.name.clone());
+            }
         }
+    }
+
+    /// Notes the columns that `NATURAL` joins with a part of `FROM`.
+    pub(super) fn note_natural(&self, right: Span, names: &[String]) {
+        if let Some((log, places)) = self.log()
+            && places.start(right).is_some()
+        {
+            let place = places.byte(right.start);
+            log.borrow_mut().natural.insert(place, names.to_vec());
+        }
+    }
+
+    /// Notes a table of `FROM`; the place of its name.
+    pub(super) fn note_table(
+        &self,
+        name: &ObjectName,
+        oid: Oid,
+        alias: Option<&TableAlias>,
+    ) -> Option<usize> {
+        let (_, places) = self.log()?;
+        places.start(name.span())?;
+        let part = places.byte(name.span().start);
+        if let Some(alias) = alias {
+            let columns = alias.columns.iter();
+            let listed = columns.map(|column| super::ident_text(&column.name));
+            let end = alias.columns.last().map_or(&alias.name, |last| &last.name);
+            self.note(alias.name.span.union(&end.span), || Found::Alias {
+                part,
+                oid,
+                alias: super::ident_text(&alias.name),
+                listed: listed.collect(),
+            });
+        }
+        Some(part)
     }
 
     fn named(&self, column: &ScopeColumn) -> Named {
@@ -338,9 +567,23 @@ impl<'b> Binder<'b> {
             .map(|scope| scope.tables.as_slice())
             .next();
         Named {
-            base: self.base(column, tables.unwrap_or(&[])),
             part,
+            ..self.named_in(column, tables.unwrap_or(&[]))
+        }
+    }
+
+    fn named_in(&self, column: &ScopeColumn, tables: &[ScopeTable]) -> Named {
+        let base = self.base(column, tables);
+        let own = base.and_then(|(table, at)| column_of(&self.names.catalog, table, at));
+        let is_renamed = own.is_some_and(|own| own != column.name);
+        let mut tables = tables.iter();
+        let table = tables.find(|table| Some(&*table.alias) == column.table.as_deref());
+        Named {
+            place: table.and_then(|table| table.place),
+            part: column.table.clone(),
             name: column.name.clone(),
+            base,
+            is_renamed,
         }
     }
 
@@ -350,7 +593,7 @@ impl<'b> Binder<'b> {
         let table = tables.iter().find(|table| table.alias == part)?;
         let (oid, position) = column.origin;
         let at = usize::try_from(position - 1).ok()?;
-        let is_it = column_of(&self.names.catalog, oid, at) == Some(&*column.name);
-        (table.is_stored && is_it).then_some((oid, at))
+        let is_column = column_of(&self.names.catalog, oid, at).is_some();
+        (table.is_stored && is_column).then_some((oid, at))
     }
 }

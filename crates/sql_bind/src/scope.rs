@@ -41,6 +41,8 @@ pub(crate) struct ScopeTable {
     pub table_oid: Option<Expr>,
     /// Whether it is a table itself, and no view or query.
     pub is_stored: bool,
+    /// The place of its name in a text that the catalogue keeps.
+    pub place: Option<usize>,
 }
 
 /// A column that can be named.
@@ -141,6 +143,7 @@ impl Scope {
             source: None,
             table_oid: None,
             is_stored: false,
+            place: None,
         });
         Ok(())
     }
@@ -154,6 +157,7 @@ impl Scope {
             source: None,
             table_oid: None,
             is_stored: false,
+            place: None,
         });
     }
 

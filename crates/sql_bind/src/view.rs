@@ -197,11 +197,16 @@ impl Binder<'_> {
         };
         let (schema, name) = object_name(name)?;
         let base = self.changed((schema.as_deref(), &name), change)?;
+        let listed = alias.iter().flat_map(|alias| &alias.columns);
+        let listed = listed.map(|column| super::ident_text(&column.name));
         let alias = alias
             .as_ref()
             .map_or(name, |alias| super::ident_text(&alias.name));
         let mut scope = Scope::default();
         add_member(&mut scope, &base, &base, &alias)?;
+        for (column, name) in scope.columns.iter_mut().zip(listed) {
+            column.name = name;
+        }
         let (bound, scope) = self.within(scope, |binder| {
             binder.scope().clause = Clause::Select;
             let items = binder.items(&select.projection)?;

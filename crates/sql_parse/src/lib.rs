@@ -10,6 +10,7 @@
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
+//! | `natural` | joins that find their columns, with the columns that they have found |
 //! | `redact` | a text without its constants, for people who may not see them |
 //! | [`copy`] | rows as text: the formats of `COPY` |
 
@@ -25,6 +26,7 @@ pub mod copy;
 mod depth;
 mod error;
 mod fingerprint;
+mod natural;
 mod own;
 mod place;
 mod redact;
@@ -33,6 +35,7 @@ mod rewrite;
 pub use alter::{Alter, AlterKind, ObjectChange};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
+pub use natural::without_natural;
 pub use own::{
     Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
     TwoPhase, identity_change,

@@ -31,12 +31,14 @@
 //! | `SEQUENCE NAME` of an identity column | nothing: the name is the usual one |
 //! | `OPERATOR(pg_catalog.=) ANY (...)` | `= ANY (...)` |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
+//! | `table.*` as a value | `COALESCE(table.*)` |
 //! | `NOT EXISTS (...)`, which would bind more closely than `IS` and `::` | `NOT (EXISTS (...))` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
 
 mod domain;
+mod row;
 mod search;
 mod view;
 
@@ -562,6 +564,9 @@ impl<'t> Words<'t> {
     fn anywhere(&mut self) {
         let mut at = 0;
         while at < self.len() {
+            if self.is_token(at, &Token::Mul) {
+                self.whole_row(at);
+            }
             match self.word(at).as_str() {
                 "VARIADIC" if at > 0 && !self.is_token(at + 1, &Token::RArrow) => {
                     let is_argument = self.is_token(at - 1, &Token::LParen)

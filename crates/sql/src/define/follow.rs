@@ -18,35 +18,39 @@ use std::sync::Arc;
 pub(crate) type Reader = (Arc<Object>, Vec<Option<Resolved>>);
 
 /// Visits the texts of an object that name others: a view's query, and expressions over the rows of
-/// a table, the values of a domain, or over nothing.
-fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String)) {
+/// a table, the values of a domain, or over nothing, with the type of their values if it is given.
+fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Option<Type>)) {
     match &mut object.body {
-        Body::View(view) => visit(&mut view.query),
+        Body::View(view) => visit(&mut view.query, None),
         Body::Domain(domain) => {
-            domain.default.iter_mut().for_each(&mut *visit);
+            let default = domain.default.iter_mut();
+            default.for_each(|text| visit(text, Some(domain.base)));
             let checks = domain.checks.iter_mut();
-            checks.for_each(|(_, condition)| visit(condition));
+            checks.for_each(|(_, condition)| visit(condition, None));
         }
         Body::Table(table) => {
             for column in &mut table.columns {
-                column.default.iter_mut().for_each(&mut *visit);
+                let wanted = Some(column.data_type);
+                let default = column.default.iter_mut();
+                default.for_each(|text| visit(text, wanted));
                 if let Origin::Generated(value) = &mut column.origin {
-                    visit(value);
+                    visit(value, wanted);
                 }
             }
             for constraint in &mut table.constraints {
                 if let Rule::Check { condition, .. } = &mut constraint.rule {
-                    visit(condition);
+                    visit(condition, None);
                 }
             }
+            let mut visit = |text: &mut String| visit(text, None);
             for form in &mut table.forms {
-                form.keys.iter_mut().for_each(&mut *visit);
-                form.predicate.iter_mut().for_each(&mut *visit);
+                form.keys.iter_mut().for_each(&mut visit);
+                form.predicate.iter_mut().for_each(&mut visit);
             }
             let hidden = table.hidden.iter_mut();
-            hidden.for_each(|hidden| hidden.value.iter_mut().for_each(&mut *visit));
+            hidden.for_each(|hidden| hidden.value.iter_mut().for_each(&mut visit));
             let scheme = table.lineage.scheme.iter_mut();
-            scheme.for_each(|scheme| scheme.keys.iter_mut().for_each(&mut *visit));
+            scheme.for_each(|scheme| scheme.keys.iter_mut().for_each(&mut visit));
         }
         _ => {}
     }
@@ -56,7 +60,11 @@ impl Session {
     /// The text of a query with full names.
     pub(super) fn with_full_names(&self, query: &str) -> Result<String> {
         let names = &self.environment.names;
-        Ok(self.resolved(query)?.text(names))
+        let resolved = self.resolved(query)?;
+        Ok(match resolved.without_natural() {
+            Some(query) => self.resolved(&query)?.text(names),
+            None => resolved.text(names),
+        })
     }
 
     /// The text of a query, in words that are read as they stand.
@@ -77,8 +85,8 @@ impl Session {
         }
         let known = object.clone();
         let names = &self.environment.names;
-        each_text(object, &mut |text| {
-            if let Ok(resolved) = self.resolved_in(&known, text) {
+        each_text(object, &mut |text, wanted| {
+            if let Ok(resolved) = self.resolved_in(&known, (text, wanted)) {
                 *text = resolved.text(names);
             }
         });
@@ -95,7 +103,11 @@ impl Session {
     }
 
     /// The names of a text of an object.
-    fn resolved_in(&self, object: &Object, text: &str) -> Result<Resolved> {
+    fn resolved_in(
+        &self,
+        object: &Object,
+        (text, wanted): (&str, Option<Type>),
+    ) -> Result<Resolved> {
         let columns: Vec<(String, Type)> = match &object.body {
             Body::View(_) => return self.resolved(text),
             Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
@@ -110,7 +122,7 @@ impl Session {
         let tree = sql_parse::parse_expression(text)?;
         let scope = row_scope(&object.name, columns)?;
         self.binding_text(text, |binder| {
-            binder.resolved_expression(&tree, (scope, Some(object.oid)))
+            binder.resolved_expression((&tree, wanted), (scope, Some(object.oid)))
         })
     }
 
@@ -136,8 +148,8 @@ impl Session {
         let objects = objects.filter(|object| !self.is_others(object.namespace));
         for object in objects.filter(|object| reads(object)) {
             let mut texts = Vec::new();
-            each_text(&mut Object::clone(object), &mut |text| {
-                texts.push(self.resolved_in(object, text).ok());
+            each_text(&mut Object::clone(object), &mut |text, wanted| {
+                texts.push(self.resolved_in(object, (text, wanted)).ok());
             });
             if texts.iter().any(Option::is_some) {
                 readers.push((Arc::clone(object), texts));
@@ -152,15 +164,30 @@ impl Session {
         let is_same = before.name == after.name && before.namespace == after.namespace;
         match (&before.body, &after.body) {
             (Body::Table(old), Body::Table(new)) => {
-                let mut columns = old.columns.iter().zip(&new.columns);
-                let is_same_row = old.columns.len() != new.columns.len()
-                    || columns.all(|(old, new)| old.name == new.name);
+                let pairs = || old.columns.iter().zip(&new.columns);
+                let other = pairs().position(|(old, new)| old.name != new.name);
+                if old.columns.len() == new.columns.len() + 1 {
+                    let lost = other.unwrap_or(new.columns.len());
+                    let mut readers = self.readers(|object| reads(object, before.oid));
+                    let texts = readers.iter_mut().flat_map(|(_, texts)| texts).flatten();
+                    texts.for_each(|text| text.lose_column(before.oid, lost));
+                    return readers;
+                }
+                let is_same_row = old.columns.len() != new.columns.len() || other.is_none();
                 if is_same && is_same_row {
                     return Vec::new();
                 }
                 self.readers(|object| {
                     object.oid == before.oid && !is_same_row || reads(object, before.oid)
                 })
+            }
+            (Body::Enum(old), Body::Enum(new)) if is_same => {
+                let labels = old.labels.iter();
+                let is_renamed = old.labels.len() == new.labels.len() && !labels.eq(&new.labels);
+                match is_renamed {
+                    true => self.readers(|object| object.oid != before.oid),
+                    false => Vec::new(),
+                }
             }
             _ if is_same => Vec::new(),
             (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
@@ -185,7 +212,7 @@ impl Session {
             };
             let (mut object, names) = (Object::clone(object), &self.environment.names);
             let (mut resolved, mut is_other) = (resolved.iter(), false);
-            each_text(&mut object, &mut |text| {
+            each_text(&mut object, &mut |text, _| {
                 let resolved = resolved.next().and_then(Option::as_ref);
                 let new = resolved.map(|resolved| resolved.text(names));
                 if let Some(new) = new.filter(|new| *new != *text) {
@@ -212,7 +239,7 @@ impl Session {
         let objects = catalog.objects();
         for object in objects.filter(|object| !self.is_others(object.namespace)) {
             let calls = |text: &String| {
-                let resolved = self.resolved_in(object, text);
+                let resolved = self.resolved_in(object, (text, None));
                 resolved.is_ok_and(|resolved| resolved.names_object(function))
             };
             let (oid, name) = (object.oid, &object.name);
@@ -271,7 +298,7 @@ impl Session {
         let mut object = self.altered(domain)?;
         let known = object.clone();
         let calls = |text: &String| {
-            let resolved = self.resolved_in(&known, text);
+            let resolved = self.resolved_in(&known, (text, None));
             resolved.is_ok_and(|resolved| resolved.names_object(function))
         };
         if let Body::Domain(domain) = &mut object.body {
@@ -286,24 +313,6 @@ impl Session {
         let names_it = |resolved: &Resolved| resolved.names_column(table, at);
         let readers = readers.filter(|(_, texts)| texts.iter().flatten().any(names_it));
         readers.map(|(view, _)| view).collect()
-    }
-
-    /// Refuses another name of a column that a view joins by its name.
-    pub(super) fn refuse_merged_column(&self, table: Oid, at: usize, name: &str) -> Result<()> {
-        let readers = self.readers(|object| reads(object, table));
-        let merges = |resolved: &Resolved| resolved.merges_column(table, at);
-        let view = readers
-            .iter()
-            .find(|(_, texts)| texts.iter().flatten().any(merges));
-        let Some((view, _)) = view else {
-            return Ok(());
-        };
-        let feature = format!(
-            "renaming the column {name}, by which the view {} joins tables",
-            view.name
-        );
-        let instead = "Drop the view first, and create it again afterwards.";
-        Err(SqlError::unsupported(feature, instead))
     }
 
     /// Drops the views that name a column which is to be dropped, or refuses.

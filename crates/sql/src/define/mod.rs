@@ -5,6 +5,7 @@
 //! | `change` | rows of the catalogue, names that are free |
 //! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
 //! | `like` | tables like others |
+//! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
 //! | `role` | roles and privileges |
@@ -25,6 +26,7 @@ mod function;
 mod identity;
 mod index;
 mod inherit;
+mod label;
 mod like;
 mod naming;
 mod other;

@@ -235,7 +235,6 @@ impl Session {
             let message = format!("column \"{new}\" of relation \"{table}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        self.refuse_merged_column(oid, at, &old)?;
         table_body(&mut object)?.columns[at].name = new;
         self.put(object, None)
     }

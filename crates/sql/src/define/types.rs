@@ -141,6 +141,8 @@ pub(super) fn alter_type(session: &mut Session, alter: &AlterType) -> Result<Com
                 return Err(duplicate_label(&renamed.to.value));
             }
             body.labels[at].clone_from(&renamed.to.value);
+            session.rename_label(object, (&renamed.from.value, &renamed.to.value))?;
+            return Ok(completion);
         }
         AlterTypeOperation::Rename(_) => {}
     }

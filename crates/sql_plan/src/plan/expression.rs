@@ -149,7 +149,7 @@ pub struct RowTest {
 
 impl Expr {
     /// Whether its collation is `C`: that of names, of what has `COLLATE "C"`, and of what is made
-    /// of them. Columns of inner queries that are no names themselves have lost theirs.
+    /// of them.
     pub fn has_c_collation(&self) -> bool {
         let any = |parts: &[Self]| parts.iter().any(Self::has_c_collation);
         let kind = self.kind();
@@ -169,6 +169,7 @@ impl Expr {
                     otherwise.has_c_collation() || arms.iter().any(|(_, one)| one.has_c_collation())
                 }
                 Self::Coalesce(parts) | Self::Extreme(parts, _) => any(parts),
+                Self::Subquery(query) => query.node.has_c_collation(0),
                 _ => false,
             }
     }
@@ -178,6 +179,16 @@ impl Expr {
     pub fn collated(self) -> Self {
         let data_type = self.data_type();
         Self::Cast(Box::new(self), data_type, CastContext::Explicit)
+    }
+
+    /// The expression, with `COLLATE "C"` if it is a text of something that has it.
+    #[must_use]
+    pub fn collated_if(self, is_of_c: bool) -> Self {
+        let is_text = matches!(self.kind(), Kind::Text | Kind::Varchar);
+        match is_of_c && is_text {
+            true => self.collated(),
+            false => self,
+        }
     }
 
     /// NULL of a type.

@@ -17,6 +17,7 @@
 
 mod access;
 mod cache;
+mod collation;
 mod counted;
 mod counters;
 mod decorrelate;

@@ -1,0 +1,72 @@
+//! `table.*` as a value: the row of a table, where it is neither an item of a list nor an argument.
+//!
+//! PostgreSQL's own texts of views have it, as in `t.*::t`. It becomes the one argument of
+//! `COALESCE`, whose value is that argument.
+
+use super::Words;
+use sqlparser::tokenizer::Token;
+
+/// Words before a bracket that are no names of functions.
+const BEFORE: [&str; 13] = [
+    "SELECT",
+    "DISTINCT",
+    "WHERE",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "CASE",
+    "HAVING",
+    "RETURNING",
+];
+
+impl Words<'_> {
+    /// The row of a table whose `*` is at a place.
+    pub(super) fn whole_row(&mut self, star: usize) {
+        let Some(mut start) = star.checked_sub(2) else {
+            return;
+        };
+        while let Some(before) = start.checked_sub(2)
+            && self.is_token(start - 1, &Token::Period)
+            && matches!(self.token(before), Some(Token::Word(_)))
+        {
+            start = before;
+        }
+        let is_name = matches!(self.token(star - 2), Some(Token::Word(_)));
+        if !(is_name && self.is_token(star - 1, &Token::Period) && self.is_value(start, star)) {
+            return;
+        }
+        let mut tokens = vec![Token::make_keyword("COALESCE"), Token::LParen];
+        let row = (start..=star).filter_map(|at| self.token(at).cloned());
+        tokens.extend(row);
+        tokens.push(Token::RParen);
+        self.replace(start..star + 1, &tokens);
+    }
+
+    /// Whether the tokens around say that a row is a value.
+    fn is_value(&self, start: usize, star: usize) -> bool {
+        let is_tested = match self.token(star + 1) {
+            Some(Token::DoubleColon) => true,
+            next => is_comparison(next) || self.is_any(star + 1, &["IS", "IN", "OPERATOR"]),
+        };
+        let Some(before) = start.checked_sub(1) else {
+            return is_tested;
+        };
+        let is_bracketed = self.is_token(before, &Token::LParen)
+            && self.is_token(star + 1, &Token::RParen)
+            && before.checked_sub(1).is_some_and(|word| {
+                self.is_any(word, &BEFORE) || !matches!(self.token(word), Some(Token::Word(_)))
+            });
+        is_tested || is_bracketed || is_comparison(self.token(before))
+    }
+}
+
+fn is_comparison(token: Option<&Token>) -> bool {
+    matches!(
+        token,
+        Some(Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
+    )
+}
