@@ -89,7 +89,11 @@ fn begin(
     if let Some(encryption) = link.shown_encryption() {
         session.set_encryption(encryption);
     }
-    for (name, value) in shared.options().session.iter().chain(&beginning.settings) {
+    for (name, value) in &shared.options().session {
+        session.begin_with_setting(name, value)?;
+    }
+    session.begin_as_role();
+    for (name, value) in &beginning.settings {
         session.begin_with_setting(name, value)?;
     }
     link.answers.authentication_ok();

@@ -366,7 +366,7 @@ fn aliases(part: &TableWithJoins, own: &str, found: &mut Vec<(String, bool)>) ->
 /// The text of a view's query for people, with the clauses where they belong.
 pub fn shown(text: &str) -> String {
     if !text.contains(sql_parse::MARK) {
-        return text.to_owned();
+        return sql_parse::shown_text(text);
     }
     let plain = || text.replace(sql_parse::MARK, "");
     let parsed = sql_parse::parse_stored(text).unwrap_or_default();

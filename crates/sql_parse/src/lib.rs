@@ -6,7 +6,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `own`, `rewrite` | forms that the parser does not know: read here, or written in others |
+//! | `own`, `alter`, `owned`, `rewrite` | forms that the parser does not know: read here, or written in others |
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
@@ -28,6 +28,7 @@ mod error;
 mod fingerprint;
 mod natural;
 mod own;
+mod owned;
 mod place;
 mod redact;
 mod rewrite;
@@ -40,10 +41,11 @@ pub use own::{
     Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
     TwoPhase, identity_change,
 };
+pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::Places;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NOT_NULL, ONLY, SEARCH, WEAKER,
+    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NOT_NULL, ONLY, SEARCH, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};

@@ -6,6 +6,7 @@
 //! reach `ALTER TABLE` as text.
 
 use super::alter::Alter;
+use super::owned::{DefaultPrivileges, SessionDefaults};
 use super::{Places, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
@@ -61,6 +62,24 @@ pub enum Own {
     CreateSchema(Vec<Arc<Statement>>),
     /// `CHECKPOINT`.
     Checkpoint,
+    /// `ALTER DEFAULT PRIVILEGES`.
+    DefaultPrivileges(DefaultPrivileges),
+    /// Settings with which sessions begin.
+    SessionDefaults(SessionDefaults),
+    /// `REASSIGN OWNED`.
+    ReassignOwned {
+        /// The owners.
+        from: Vec<String>,
+        /// The new owner.
+        to: String,
+    },
+    /// `DROP OWNED`.
+    DropOwned {
+        /// The owners.
+        roles: Vec<String>,
+        /// Whether objects that need those of the roles go too.
+        cascade: bool,
+    },
     /// `ALTER INDEX ... ATTACH PARTITION`.
     AttachIndex {
         /// The index of the partitioned table.
@@ -229,6 +248,9 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
     let mut words = Words::new(tokens, places);
     if words.accept("CREATE") && words.accept("SCHEMA") {
         return schema_with_objects(tokens, places);
+    }
+    if let Some(of_role) = Words::new(tokens, places).of_role() {
+        return Some(of_role);
     }
     let mut words = Words::new(tokens, places);
     let is_alter = words.accept("ALTER");

@@ -42,6 +42,8 @@ mod row;
 mod search;
 mod view;
 
+pub use row::shown_text;
+
 use super::MARK;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::Range;

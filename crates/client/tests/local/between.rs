@@ -552,6 +552,41 @@ fn execute_counts_under_the_text_of_its_prepare() {
 }
 
 #[test]
+fn sessions_begin_with_the_settings_of_their_role() {
+    let (_scratch, sql) = Scratch::open("role-settings");
+    let mut owner = sql.connect().unwrap();
+    run(
+        &mut owner,
+        "CREATE ROLE maria LOGIN; ALTER ROLE ALL SET lock_timeout = 7; \
+         ALTER DATABASE indelible SET work_mem = '2MB'; ALTER ROLE maria SET work_mem = '3MB'; \
+         ALTER ROLE maria SET search_path = one, \"Two, three\"; \
+         ALTER ROLE maria IN DATABASE indelible SET lock_timeout = 9",
+    );
+    let begun = |role: &str| {
+        let mut session = sql.connect_as(role).unwrap();
+        let shown = ["work_mem", "lock_timeout", "search_path"];
+        let shown = shown.map(|name| run(&mut session, &format!("SHOW {name}")).unwrap());
+        run(&mut session, "SET work_mem = '8MB'; RESET work_mem");
+        let again = run(&mut session, "SHOW work_mem").unwrap();
+        (shown.join(" | "), again)
+    };
+    let marias = "3MB | 9 | one, \"Two, three\"";
+    assert_eq!(begun("maria"), (marias.to_owned(), "3MB".to_owned()));
+    let others = "2MB | 7 | \"$user\", public";
+    assert_eq!(begun("indelible"), (others.to_owned(), "2MB".to_owned()));
+    run(&mut owner, "ALTER ROLE maria RESET ALL");
+    run(
+        &mut owner,
+        "ALTER ROLE maria IN DATABASE indelible RESET ALL",
+    );
+    assert_eq!(begun("maria").0, others);
+    run(&mut owner, "DROP ROLE maria; ALTER ROLE ALL RESET ALL");
+    let left = "SELECT string_agg(setrole || array_to_string(setconfig, ','), ' ') \
+                FROM pg_db_role_setting";
+    assert_eq!(run(&mut owner, left), Some("0work_mem=2MB".to_owned()));
+}
+
+#[test]
 fn a_prepared_transaction_belongs_to_its_owner() {
     let (_scratch, sql) = Scratch::open("prepared-owner");
     let mut owner = sql.connect().unwrap();

@@ -3,7 +3,7 @@
 //! The table of objects is locked first, so at most one transaction defines things at a time, and
 //! its catalogue is the newest one with its own changes.
 
-use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, store};
+use crate::catalog::{AccessBody, Body, Names, OWNER, Object, Oid, Privilege, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::Loose;
@@ -50,11 +50,17 @@ impl Session {
             Some(known) => self.readers_of_names(known, &object),
             None => Vec::new(),
         };
-        let owned = (known.is_none() && role != OWNER).then(|| object.clone());
+        let grants = self.catalog().default_grants(role, &object);
+        let is_owned = known.is_none() && (role != OWNER || !grants.is_empty());
+        let owned = is_owned.then(|| object.clone());
         self.write_object(object, handle)?;
         self.follow_names(readers)?;
         match owned {
-            Some(object) if !self.is_temporary(object.namespace) => self.set_owner(&object, role),
+            Some(object) if !self.is_temporary(object.namespace) => self.put_access(AccessBody {
+                object: object.oid,
+                owner: role,
+                grants,
+            }),
             _ => Ok(()),
         }
     }
@@ -109,9 +115,15 @@ impl Session {
     /// Removes an object from the catalogue of the transaction.
     pub(crate) fn remove(&mut self, oid: Oid) -> Result<()> {
         if let Some(object) = self.catalog().object(oid).cloned()
-            && !matches!(object.body, Body::Role(_) | Body::Access(_))
+            && !matches!(
+                object.body,
+                Body::Role(_) | Body::Access(_) | Body::Defaults(_)
+            )
         {
             self.must_own(&object)?;
+            if matches!(object.body, Body::Schema) {
+                self.forget_defaults(oid)?;
+            }
             let access = self.catalog().find_oid(Names::Access, 0, &oid.to_string());
             if let Some(access) = access {
                 self.remove(access)?;

@@ -408,7 +408,12 @@ impl Session {
         self.put(object, None)
     }
 
-    fn drop_schema(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
+    pub(super) fn drop_schema(
+        &mut self,
+        name: &ObjectName,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let (_, name) = object_name(name)?;
         let Some(oid) = self.catalog().schema(&name) else {
             let message = format!("schema \"{name}\" does not exist");

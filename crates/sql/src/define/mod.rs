@@ -8,7 +8,7 @@
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
-//! | `role` | roles and privileges |
+//! | `role`, `defaults` | roles and privileges, defaults of roles |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
 //!
 //! A definition changes the catalogue of its transaction and writes the rows of the objects in it.
@@ -20,6 +20,7 @@ mod change;
 mod column;
 mod comment;
 mod constraint;
+mod defaults;
 mod drop;
 mod follow;
 mod function;
@@ -137,6 +138,10 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             name,
             change,
         } => sequence::alter(session, (name, *if_exists), change),
+        Own::DefaultPrivileges(written) => defaults::privileges(session, written),
+        Own::SessionDefaults(written) => defaults::settings(session, written),
+        Own::ReassignOwned { from, to } => defaults::reassign(session, from, to),
+        Own::DropOwned { roles, cascade } => defaults::drop_owned(session, roles, *cascade),
         Own::Checkpoint => {
             session.sql.database().checkpoint()?;
             Ok(Completion::new("CHECKPOINT"))

@@ -4,8 +4,8 @@
 //! are not kept.
 
 use crate::catalog::{
-    AccessBody, Attribute, Body, EVERYONE, Grant as Granted, Names, OWNER, Object, Oid, Privilege,
-    RoleBody,
+    AccessBody, Attribute, Body, Defaults, EVERYONE, Grant as Granted, Names, OWNER, Object, Oid,
+    Privilege, RoleBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -276,6 +276,12 @@ impl Session {
             Body::Access(access) => {
                 access.owner == role || access.grants.iter().any(|grant| grant.grantee == role)
             }
+            Body::Defaults(body) => match &body.of {
+                Defaults::Objects { grants, .. } => {
+                    body.role == role || grants.iter().any(|grant| grant.grantee == role)
+                }
+                Defaults::Settings { .. } => false,
+            },
             _ => false,
         });
         if is_named {
@@ -295,6 +301,7 @@ impl Session {
                 self.put_role(object.oid, &object.name, body)?;
             }
         }
+        self.forget_defaults(role)?;
         self.remove(role)
     }
 
@@ -337,7 +344,7 @@ impl Session {
     }
 
     /// The roles that a statement names; 0 is everyone.
-    fn grantees(&self, grantees: &[Grantee]) -> Result<Vec<Oid>> {
+    pub(super) fn grantees(&self, grantees: &[Grantee]) -> Result<Vec<Oid>> {
         let each = grantees.iter().map(|grantee| match &grantee.name {
             _ if grantee.grantee_type == GranteesType::Public => Ok(EVERYONE),
             Some(GranteeName::ObjectName(name)) => match object_name(name)?.1.as_str() {
@@ -495,7 +502,7 @@ impl Session {
         })
     }
 
-    fn put_access(&mut self, access: AccessBody) -> Result<()> {
+    pub(super) fn put_access(&mut self, access: AccessBody) -> Result<()> {
         let name = access.object.to_string();
         let known = self.catalog().find_oid(Names::Access, 0, &name);
         let oid = known.unwrap_or_else(|| self.sql.next_oid(1));
@@ -549,6 +556,14 @@ impl Session {
 /// The bits of the privileges that a statement names for an object.
 fn privileges_of(privileges: &Privileges, object: &Object) -> Result<i64> {
     let all = Privilege::of(&object.body);
+    privileges_among(privileges, (all, object.kind_name()))
+}
+
+/// The bits of the privileges that a statement names, of those that a kind of objects has.
+pub(super) fn privileges_among(
+    privileges: &Privileges,
+    (all, kind): (i64, &'static str),
+) -> Result<i64> {
     let actions = match privileges {
         Privileges::All { .. } => return Ok(all),
         Privileges::Actions(actions) => actions,
@@ -565,8 +580,9 @@ fn privileges_of(privileges: &Privileges, object: &Object) -> Result<i64> {
             Action::Trigger => (Privilege::Trigger, None),
             Action::Usage => (Privilege::Usage, None),
             Action::Create { .. } => (Privilege::Create, None),
+            Action::Execute { .. } => (Privilege::Execute, None),
             // The database has no privileges of its own.
-            Action::Connect | Action::Temporary | Action::Execute { .. } => continue,
+            Action::Connect | Action::Temporary => continue,
             other => {
                 let message = format!("unrecognized privilege type \"{other}\"");
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -577,7 +593,6 @@ fn privileges_of(privileges: &Privileges, object: &Object) -> Result<i64> {
             return Err(SqlError::unsupported("a privilege on columns", instead));
         }
         if privilege.bit() & all == 0 {
-            let kind = object.kind_name();
             let message = format!("invalid privilege type {action} for {kind}");
             return Err(SqlError::new(SqlState("0LP01"), message));
         }

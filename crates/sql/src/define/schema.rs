@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use sql_parse::{Parsed, Path, ident_text, object_name};
-use sqlparser::ast::{SchemaName, Statement};
+use sqlparser::ast::{Owner, SchemaName, Statement};
 use std::sync::Arc;
 
 /// Creates a schema.
@@ -17,6 +17,12 @@ pub(super) fn create(
     name: &SchemaName,
     if_not_exists: bool,
 ) -> Result<Completion> {
+    let owner = match name {
+        SchemaName::NamedAuthorization(_, owner) | SchemaName::UnnamedAuthorization(owner) => {
+            Some(owner)
+        }
+        SchemaName::Simple(_) => None,
+    };
     let name = name_of(name)?;
     let completion = Completion::new("CREATE SCHEMA");
     check_name(&name)?;
@@ -41,6 +47,14 @@ pub(super) fn create(
         body: Body::Schema,
     };
     session.put(object, None)?;
+    if let Some(owner) = owner {
+        let owner = match ident_text(owner).as_str() {
+            "current_user" | "current_role" => Owner::CurrentUser,
+            "session_user" => Owner::SessionUser,
+            _ => Owner::Ident(owner.clone()),
+        };
+        session.change_owner(oid, &owner)?;
+    }
     Ok(completion)
 }
 

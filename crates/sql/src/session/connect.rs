@@ -17,7 +17,7 @@ impl Sql {
     /// As [`Database::connect`](indelible::Database::connect).
     pub fn connect(self: &Arc<Self>) -> Result<Session> {
         let number = self.next_session();
-        Session::new(self, number, OWNER)
+        Session::new(self, number, OWNER).map(begun)
     }
 
     /// Opens a session of a role.
@@ -46,6 +46,12 @@ impl Sql {
             }
         }
         let number = self.next_session();
-        Session::new(self, number, oid)
+        Session::new(self, number, oid).map(begun)
     }
+}
+
+/// A new session with the settings of its role.
+fn begun(mut session: Session) -> Session {
+    session.begin_as_role();
+    session
 }

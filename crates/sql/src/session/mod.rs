@@ -39,6 +39,7 @@ mod two_phase;
 
 pub use describe::Description;
 pub use extended::{Described, Parameters};
+pub(crate) use settings::shown_name;
 
 use crate::catalog::{Catalog, Oid};
 use crate::error::Result;

@@ -152,16 +152,43 @@ impl Session {
     }
 
     fn set_values(&mut self, name: &str, values: &[Expr], is_local: bool) -> Result<()> {
-        let mut texts: Vec<String> = values.iter().map(value_text).collect::<Result<_>>()?;
-        if name == "search_path" {
-            // Each value is one name, whatever is in it.
-            texts = texts.iter().map(|name| quoted(name)).collect();
-        }
-        let is_default = matches!(values, [Expr::Identifier(word)] if word.value.eq_ignore_ascii_case("default"));
-        let is_local_zone =
-            name == "timezone" && texts.len() == 1 && texts[0].eq_ignore_ascii_case("local");
-        let value = (!is_default && !is_local_zone).then(|| texts.join(", "));
+        let value = value_of(name, values)?;
         self.set_variable(name, value.as_deref(), is_local)
+    }
+
+    /// The setting that a `SET` is about, and its value; none is the default.
+    pub(crate) fn setting_of(&self, set: &Set) -> Result<(String, Option<String>)> {
+        match set {
+            Set::SingleAssignment {
+                variable, values, ..
+            } => {
+                let name = setting_name(variable);
+                let value = value_of(&name, values)?;
+                Ok((name, value))
+            }
+            Set::SetTimeZone { value, .. } => {
+                let value = value_of("timezone", std::slice::from_ref(value))?;
+                Ok(("timezone".to_owned(), value))
+            }
+            Set::SetRole { role_name, .. } => {
+                Ok(("role".to_owned(), role_name.as_ref().map(ident_text)))
+            }
+            other => {
+                let instead = "Use SET name = value.";
+                Err(SqlError::unsupported(format!("SET {other}"), instead))
+            }
+        }
+    }
+
+    /// Begins with the settings of the session's role and the database. One that cannot be set any
+    /// longer is left out with a warning.
+    pub fn begin_as_role(&mut self) {
+        let role = self.environment.host.login_role;
+        for (name, value) in self.catalog().session_settings(role) {
+            if let Err(error) = self.begin_with_setting(&name, &value) {
+                self.environment.host.warning(error.state, error.message);
+            }
+        }
     }
 
     /// Sets a setting, for the transaction if it is local.
@@ -304,14 +331,19 @@ pub(super) fn shown_columns(name: &str) -> Vec<OutputColumn> {
     if name == "all" {
         return ["name", "setting", "description"].map(column).to_vec();
     }
-    vec![column(match name.as_str() {
+    vec![column(shown_name(&name))]
+}
+
+/// The name of a setting as it is shown.
+pub(crate) fn shown_name(name: &str) -> &str {
+    match name {
         "datestyle" => "DateStyle",
         "intervalstyle" => "IntervalStyle",
         "timezone" | "time zone" => "TimeZone",
         "transaction isolation level" => "transaction_isolation",
         "session authorization" => "session_authorization",
         other => other,
-    })]
+    }
 }
 
 /// Sends rows of texts.
@@ -334,6 +366,20 @@ pub(super) fn texts(
 
 fn setting_name(name: &ObjectName) -> String {
     name.to_string().replace('"', "").to_lowercase()
+}
+
+/// The value of a `SET`; none is the default.
+fn value_of(name: &str, values: &[Expr]) -> Result<Option<String>> {
+    let mut texts: Vec<String> = values.iter().map(value_text).collect::<Result<_>>()?;
+    if name == "search_path" {
+        // Each value is one name, whatever is in it.
+        texts = texts.iter().map(|name| quoted(name)).collect();
+    }
+    let is_default =
+        matches!(values, [Expr::Identifier(word)] if word.value.eq_ignore_ascii_case("default"));
+    let is_local_zone =
+        name == "timezone" && texts.len() == 1 && texts[0].eq_ignore_ascii_case("local");
+    Ok((!is_default && !is_local_zone).then(|| texts.join(", ")))
 }
 
 /// The text of a value in `SET`.

@@ -2,18 +2,19 @@
 
 CREATE VIEW pg_catalog.pg_roles AS
 SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication,
-  rolconnlimit, '********' AS rolpassword, rolvaliduntil, rolbypassrls, oid
-FROM pg_authid;
+  rolconnlimit, '********' AS rolpassword, rolvaliduntil, rolbypassrls, setconfig AS rolconfig, oid
+FROM pg_authid LEFT JOIN pg_db_role_setting ON oid = setrole AND setdatabase = 0;
 
 CREATE VIEW pg_catalog.pg_shadow AS
 SELECT rolname AS usename, oid AS usesysid, rolcreatedb AS usecreatedb, rolsuper AS usesuper,
   rolreplication AS userepl, rolbypassrls AS usebypassrls, rolpassword AS passwd,
-  rolvaliduntil AS valuntil
-FROM pg_authid WHERE rolcanlogin;
+  rolvaliduntil AS valuntil, setconfig AS useconfig
+FROM pg_authid LEFT JOIN pg_db_role_setting ON oid = setrole AND setdatabase = 0
+WHERE rolcanlogin;
 
 CREATE VIEW pg_catalog.pg_user AS
 SELECT usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls, '********' AS passwd,
-  valuntil
+  valuntil, useconfig
 FROM pg_shadow;
 
 CREATE VIEW pg_catalog.pg_group AS

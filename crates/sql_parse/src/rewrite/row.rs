@@ -4,7 +4,9 @@
 //! `COALESCE`, whose value is that argument.
 
 use super::Words;
-use sqlparser::tokenizer::Token;
+use crate::Places;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Words before a bracket that are no names of functions.
 const BEFORE: [&str; 13] = [
@@ -69,4 +71,34 @@ fn is_comparison(token: Option<&Token>) -> bool {
         token,
         Some(Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
     )
+}
+
+/// The text of a query for people: rows of tables as PostgreSQL writes them, and a blank before the
+/// columns of `USING`.
+pub fn shown_text(text: &str) -> String {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let Ok(tokens) = tokens else {
+        return text.to_owned();
+    };
+    let (words, places) = (Words::new(&tokens), Places::new(text));
+    let byte = |at: usize| places.byte(tokens[words.places[at]].span.start);
+    let mut shown = text.to_owned();
+    for at in (0..words.len().saturating_sub(1)).rev() {
+        if !words.is_token(at + 1, &Token::LParen) {
+            continue;
+        }
+        if words.is(at, "USING") && byte(at + 1) == byte(at) + "USING".len() {
+            shown.insert(byte(at + 1), ' ');
+        }
+        let end = words.after_bracket(at + 1) - 1;
+        let is_row = words.is(at, "COALESCE")
+            && words.is_token(end - 1, &Token::Mul)
+            && (at + 2..end - 1)
+                .all(|at| matches!(words.token(at), Some(Token::Word(_) | Token::Period)));
+        if is_row {
+            shown.replace_range(byte(end)..=byte(end), "");
+            shown.replace_range(byte(at)..byte(at + 2), "");
+        }
+    }
+    shown
 }

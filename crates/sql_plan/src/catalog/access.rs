@@ -100,11 +100,13 @@ pub enum Privilege {
     Usage = 128,
     /// Making objects in a schema.
     Create = 256,
+    /// Calling a function; kept for functions that will be made.
+    Execute = 512,
 }
 
 impl Privilege {
     /// All of them, with their letters in lists of access and their words, in PostgreSQL's order.
-    pub const ALL: [(Self, char, &'static str); 9] = [
+    pub const ALL: [(Self, char, &'static str); 10] = [
         (Self::Insert, 'a', "INSERT"),
         (Self::Select, 'r', "SELECT"),
         (Self::Update, 'w', "UPDATE"),
@@ -112,6 +114,7 @@ impl Privilege {
         (Self::Truncate, 'D', "TRUNCATE"),
         (Self::References, 'x', "REFERENCES"),
         (Self::Trigger, 't', "TRIGGER"),
+        (Self::Execute, 'X', "EXECUTE"),
         (Self::Usage, 'U', "USAGE"),
         (Self::Create, 'C', "CREATE"),
     ];
@@ -205,28 +208,36 @@ impl AccessBody {
     pub(super) fn write(&self, writer: &mut Writer) {
         writer.number(self.object.into());
         writer.number(self.owner.into());
-        writer.list(&self.grants, |writer, grant| {
-            writer.number(grant.grantee.into());
-            writer.number(grant.grantor.into());
-            writer.number(grant.privileges);
-            writer.number(grant.grantable);
-        });
+        write_grants(writer, &self.grants);
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
         Ok(Self {
             object: reader.integer()?,
             owner: reader.integer()?,
-            grants: reader.list(|reader| {
-                Ok(Grant {
-                    grantee: reader.integer()?,
-                    grantor: reader.integer()?,
-                    privileges: reader.number()?,
-                    grantable: reader.number()?,
-                })
-            })?,
+            grants: read_grants(reader)?,
         })
     }
+}
+
+pub(super) fn write_grants(writer: &mut Writer, grants: &[Grant]) {
+    writer.list(grants, |writer, grant| {
+        writer.number(grant.grantee.into());
+        writer.number(grant.grantor.into());
+        writer.number(grant.privileges);
+        writer.number(grant.grantable);
+    });
+}
+
+pub(super) fn read_grants(reader: &mut Reader<'_>) -> Result<Vec<Grant>> {
+    reader.list(|reader| {
+        Ok(Grant {
+            grantee: reader.integer()?,
+            grantor: reader.integer()?,
+            privileges: reader.number()?,
+            grantable: reader.number()?,
+        })
+    })
 }
 
 impl Catalog {
@@ -337,17 +348,13 @@ impl Catalog {
         if access.grants.is_empty() {
             return None;
         }
-        let name = |role: Oid| match role {
-            EVERYONE => "",
-            role => self.role_name(role).unwrap_or("?"),
+        let own = Grant {
+            grantee: access.owner,
+            grantor: access.owner,
+            privileges: Privilege::of(&object.body),
+            grantable: 0,
         };
-        let owner = name(access.owner);
-        let all = Privilege::letters(Privilege::of(&object.body), 0);
-        let own = format!("{owner}={all}/{owner}");
-        let others = access.grants.iter().map(|grant| {
-            let letters = Privilege::letters(grant.privileges, grant.grantable);
-            format!("{}={letters}/{}", name(grant.grantee), name(grant.grantor))
-        });
-        Some(std::iter::once(own).chain(others).collect())
+        let all: Vec<Grant> = [own].iter().chain(&access.grants).copied().collect();
+        Some(self.grant_texts(&all))
     }
 }

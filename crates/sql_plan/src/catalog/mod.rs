@@ -6,6 +6,7 @@
 //! gone with its transaction.
 
 mod access;
+mod defaults;
 mod fields;
 mod hidden;
 mod lineage;
@@ -20,6 +21,7 @@ pub use access::{
     AccessBody, Attribute, DATABASE_OWNER, DATABASE_OWNER_NAME, EVERYONE, Grant, OWNER_NAME,
     Privilege, RoleBody,
 };
+pub use defaults::{Defaults, DefaultsBody, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
     Action, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden, Index,
@@ -43,7 +45,7 @@ pub enum Names {
     Schemas,
     /// Roles, which are in no schema.
     Roles,
-    /// Owners and grants, named by the number of their object.
+    /// Owners and grants, named by the number of their object, and defaults of roles.
     Access,
     /// Functions, named by their names and the types of their arguments.
     Functions,
@@ -284,7 +286,7 @@ fn names_of(object: &Object) -> Names {
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => Names::Relations,
         Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Names::Types,
         Body::Role(_) => Names::Roles,
-        Body::Access(_) => Names::Access,
+        Body::Access(_) | Body::Defaults(_) => Names::Access,
         Body::Function(_) => Names::Functions,
     }
 }

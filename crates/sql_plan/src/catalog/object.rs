@@ -5,6 +5,7 @@
 //! text which cannot be read back is refused at its definition.
 
 use super::access::{AccessBody, RoleBody};
+use super::defaults::DefaultsBody;
 use super::fields::{read_positions, read_type, write_positions, write_type};
 use super::lineage::Lineage;
 use super::oid::Oid;
@@ -55,6 +56,8 @@ pub enum Body {
     Function(FunctionBody),
     /// A type of rows: names and types of the fields.
     Composite(Vec<(String, Type)>),
+    /// Defaults of a role.
+    Defaults(DefaultsBody),
 }
 
 /// A table.
@@ -362,6 +365,7 @@ impl Object {
             Body::Access(_) => 8,
             Body::Function(_) => 9,
             Body::Composite(_) => 10,
+            Body::Defaults(_) => 11,
         }
     }
 
@@ -375,6 +379,7 @@ impl Object {
             Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => "type",
             Body::Role(_) => "role",
             Body::Access(_) => "access",
+            Body::Defaults(_) => "defaults",
             Body::Function(_) => "function",
         }
     }
@@ -403,6 +408,7 @@ impl Object {
             Body::Sequence(sequence) => sequence.write(&mut writer),
             Body::Role(role) => role.write(&mut writer),
             Body::Access(access) => access.write(&mut writer),
+            Body::Defaults(defaults) => defaults.write(&mut writer),
             Body::Function(function) => function.write(&mut writer),
             Body::Composite(fields) => writer.list(fields, |writer, (name, data_type)| {
                 writer.text(name);
@@ -450,6 +456,7 @@ impl Object {
             4 => Body::Sequence(SequenceBody::read(reader)?),
             7 => Body::Role(RoleBody::read(reader)?),
             8 => Body::Access(AccessBody::read(reader)?),
+            11 => Body::Defaults(DefaultsBody::read(reader)?),
             9 => Body::Function(FunctionBody::read(reader)?),
             10 => Body::Composite(reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?),
             5 => {

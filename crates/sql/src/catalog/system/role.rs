@@ -1,19 +1,21 @@
-//! Roles, their members, and the database that they own.
+//! Roles, their members and defaults, and the database that they own.
 //!
 //! The role that owns the database is no object of the catalogue; it is the first row. The name of
 //! the database is the one by which the session's client knows it; its own one is another row.
 
-use super::rows::{Maker, Rows, Sources, flag, text};
+use super::rows::{Maker, Rows, Sources, array, flag, text};
 use crate::catalog::{
-    Attribute, Body, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, RoleBody,
+    Attribute, Body, DATABASE_OWNER, DATABASE_OWNER_NAME, Defaults, OWNER, OWNER_NAME, RoleBody,
 };
 use crate::error::Result;
-use crate::types::Datum;
+use crate::types::{Datum, Kind};
 
 pub(super) const MAKERS: &[Maker] = &[
     ("pg_authid", roles),
     ("pg_auth_members", members),
     ("pg_database", databases),
+    ("pg_db_role_setting", settings),
+    ("pg_default_acl", default_privileges),
 ];
 
 /// The number of the database: there is one.
@@ -87,6 +89,52 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("oid", Datum::Oid(oid)),
             ("datname", text(name)),
             ("datdba", Datum::Oid(OWNER)),
+        ]);
+    }
+    Ok(())
+}
+
+fn settings(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (_, body) in from.names.catalog.all_defaults() {
+        let Defaults::Settings {
+            in_database,
+            values,
+        } = &body.of
+        else {
+            continue;
+        };
+        let values = values.iter();
+        let values = values.map(|(name, value)| Datum::text(format!("{name}={value}")));
+        rows.push([
+            (
+                "setdatabase",
+                Datum::Oid(if *in_database { DATABASE } else { 0 }),
+            ),
+            ("setrole", Datum::Oid(body.role)),
+            ("setconfig", array(Kind::Text, values)),
+        ]);
+    }
+    Ok(())
+}
+
+fn default_privileges(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let catalog = &from.names.catalog;
+    for (oid, body) in catalog.all_defaults() {
+        let Defaults::Objects {
+            schema,
+            kind,
+            grants,
+        } = &body.of
+        else {
+            continue;
+        };
+        let entries = catalog.grant_texts(grants).into_iter().map(Datum::text);
+        rows.push([
+            ("oid", Datum::Oid(oid)),
+            ("defaclrole", Datum::Oid(body.role)),
+            ("defaclnamespace", Datum::Oid(*schema)),
+            ("defaclobjtype", text(&kind.to_string())),
+            ("defaclacl", array(Kind::Text, entries)),
         ]);
     }
     Ok(())

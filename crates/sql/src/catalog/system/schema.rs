@@ -558,7 +558,7 @@ fn catalogue_of(object: &Object) -> Oid {
         Body::Schema => NAMESPACE,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,
         Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => TYPE,
-        Body::Role(_) | Body::Access(_) => AUTHID,
+        Body::Role(_) | Body::Access(_) | Body::Defaults(_) => AUTHID,
         Body::Function(_) => PROC,
     }
 }
