@@ -166,7 +166,7 @@ impl Binder<'_> {
     }
 
     /// The table that a statement changes, its name there, and the tables with its rows.
-    fn changed_table(
+    pub(super) fn changed_table(
         &mut self,
         table: &TableWithJoins,
         change: (Verb, i64),

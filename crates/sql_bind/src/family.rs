@@ -330,7 +330,7 @@ pub(super) fn all_of(table: &BoundTable) -> Node {
 }
 
 /// All rows of nodes, one node after the other.
-fn united(mut nodes: Vec<Node>) -> Option<Node> {
+pub(super) fn united(mut nodes: Vec<Node>) -> Option<Node> {
     if nodes.len() <= 1 {
         return nodes.pop();
     }

@@ -122,7 +122,7 @@ impl Binder<'_> {
         scope.append(right_scope)?;
         let mut condition = None;
         if let Some(names) = names {
-            condition = self.merge(&mut scope, left_width, &names, kind)?;
+            condition = self.merge_columns(&mut scope, left_width, &names, kind)?;
         }
         if let JoinConstraint::On(tree) = constraint {
             let (on, kept) = self.within(scope, |binder| {
@@ -151,7 +151,7 @@ impl Binder<'_> {
     }
 
     /// Columns of `USING` appear once, before all others.
-    fn merge(
+    fn merge_columns(
         &mut self,
         scope: &mut Scope,
         left_width: usize,

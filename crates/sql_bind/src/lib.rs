@@ -55,6 +55,7 @@ mod insert;
 mod lifted;
 mod literal;
 mod lookup;
+mod merge;
 mod name_texts;
 mod names;
 mod operator;
@@ -249,8 +250,10 @@ impl<'b> Binder<'b> {
         let known = self.shared.len();
         let mut statement = statement;
         if let Statement::Query(query) = statement
-            && let SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) =
-                &*query.body
+            && let SetExpr::Insert(inner)
+            | SetExpr::Update(inner)
+            | SetExpr::Delete(inner)
+            | SetExpr::Merge(inner) = &*query.body
         {
             if let Some(with) = &query.with {
                 self.with(with)?;
@@ -289,6 +292,7 @@ impl<'b> Binder<'b> {
             Statement::Insert(insert) => (self.insert(insert)?, "INSERT"),
             Statement::Update(update) => (self.update(update)?, "UPDATE"),
             Statement::Delete(delete) => (self.delete(delete)?, "DELETE"),
+            Statement::Merge(merge) => (self.merge(merge)?, "MERGE"),
             _ => return Ok(None),
         };
         Ok(Some((node, columns, command)))

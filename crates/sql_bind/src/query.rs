@@ -187,6 +187,10 @@ impl Binder<'_> {
         {
             return self.changing(cte, change, name);
         }
+        if matches!(&*cte.query.body, SetExpr::Merge(_)) {
+            let message = "MERGE not supported in WITH query";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let bound = self.query(&cte.query)?;
         let columns = renamed(bound.columns, name, &cte.alias.columns)?;
         Ok(Named {

@@ -6,7 +6,8 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `own`, `alter`, `owned`, `rewrite` | forms that the parser does not know: read here, or written in others |
+//! | `own`, `alter`, `owned` | forms that the parser does not know, read word by word |
+//! | `rewrite` | others of them, written in forms that it knows |
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
@@ -45,7 +46,8 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::Places;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NOT_NULL, ONLY, SEARCH, WEAKER, shown_text,
+    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NOT_NULL, ONLY, OVERRIDING, SEARCH, WEAKER,
+    shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};

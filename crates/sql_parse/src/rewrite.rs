@@ -27,6 +27,8 @@
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
 //! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
+//! | `INSERT DEFAULT VALUES` of `MERGE` | `INSERT VALUES (DEFAULT)` |
+//! | `OVERRIDING` of `MERGE` | a marked condition after the values |
 //! | `type ARRAY` | `type[]` |
 //! | `SEQUENCE NAME` of an identity column | nothing: the name is the usual one |
 //! | `OPERATOR(pg_catalog.=) ANY (...)` | `= ANY (...)` |
@@ -38,6 +40,7 @@
 //! it stands for.
 
 mod domain;
+mod merge;
 mod row;
 mod search;
 mod view;
@@ -58,6 +61,8 @@ pub const FORCE_ALL: &str = "all";
 pub const LIKE: &str = "like";
 /// A mark of `ONLY` before the table of an index.
 pub const ONLY: &str = "only";
+/// A mark of `OVERRIDING` in an `INSERT` of `MERGE`; the kind of the value follows.
+pub const OVERRIDING: &str = "overriding ";
 /// A mark of `CURRENT OF`; the name of the cursor follows.
 pub const CURRENT_OF: &str = "current of ";
 
@@ -102,6 +107,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "ALTER" if words.is(1, "TABLE") => words.identity(),
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
         "VACUUM" => words.vacuum(),
+        "MERGE" => words.merge(),
         "EXPLAIN" => words.explained(),
         "TABLE" => {
             let all = ["SELECT", "*", "FROM"].map(|word| match word {

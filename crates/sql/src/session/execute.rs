@@ -33,7 +33,8 @@ impl Session {
             Statement::Query(_)
             | Statement::Insert(_)
             | Statement::Update(_)
-            | Statement::Delete(_) => {
+            | Statement::Delete(_)
+            | Statement::Merge(_) => {
                 let no_plan = || SqlError::internal("a statement with a plan");
                 let mut plan = self.plan(parsed, &[])?.ok_or_else(no_plan)?;
                 while self.lock_targets(&plan)? {

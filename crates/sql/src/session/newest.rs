@@ -45,6 +45,10 @@ fn for_changed_tables(node: &Node, visit: &mut impl FnMut(&Table) -> Result<()>)
                 Change::Insert(insert) => insert.router.as_ref(),
                 Change::Update { moves, .. } => moves.as_ref().map(|moves| &moves.router),
                 Change::Delete { .. } => None,
+                Change::Merge(merge) => {
+                    visit(&merge.root.source.table)?;
+                    merge.router()
+                }
             };
             let mut leaves = router.into_iter().flat_map(|router| &router.leaves);
             leaves.try_for_each(|leaf| visit(&leaf.target.source.table))

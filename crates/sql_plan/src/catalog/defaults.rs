@@ -21,7 +21,7 @@ pub struct DefaultsBody {
 pub enum Defaults {
     /// Settings of sessions.
     Settings {
-        /// Whether they are for sessions in the database, as `ALTER DATABASE` and `IN DATABASE` say.
+        /// Whether they are for sessions in the database (`ALTER DATABASE`, `IN DATABASE`).
         in_database: bool,
         /// Names and values.
         values: Vec<(String, String)>,

@@ -227,6 +227,7 @@ impl<'e> Explainer<'e> {
             Change::Insert(_) => "Insert",
             Change::Update { .. } => "Update",
             Change::Delete { .. } => "Delete",
+            Change::Merge(_) => "Merge",
         };
         let names = match &plan.returning {
             Some(returning) => {

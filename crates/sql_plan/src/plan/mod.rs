@@ -48,8 +48,8 @@ pub use counters::{Report, Work};
 pub use explain::{Explained, Explainer, ShownWork};
 pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub use modify::{
-    Arm, Change, Conflict, Insert, Leaf, Level, Modify, Moves, Next, Reference, ReferenceAccess,
-    Router, Target, TargetColumn, UniqueKey,
+    Arm, Change, Conflict, Insert, Leaf, Level, Merge, MergeAction, MergeClause, Modify, Moves,
+    Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
     Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct, Filter,

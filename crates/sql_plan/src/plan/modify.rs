@@ -13,12 +13,13 @@ use crate::catalog::{Action, Deferral, Oid};
 use crate::types::Datum;
 use std::sync::Arc;
 
-/// `INSERT`, `UPDATE` or `DELETE`.
+/// `INSERT`, `UPDATE`, `DELETE` or `MERGE`.
 #[derive(Clone, Debug)]
 pub struct Modify {
     /// The table, with the rules for its rows.
     pub table: Arc<Target>,
-    /// For `INSERT` the rows to insert; else rows of the table, followed by those of other tables.
+    /// For `INSERT` the rows to insert; else rows of the table, followed by those of other tables;
+    /// for a `MERGE` of rows that meet none NULLs in their place.
     pub input: Node,
     /// The change of each row.
     pub change: Change,
@@ -45,6 +46,62 @@ pub enum Change {
         /// The condition of the statement, tested again on rows that have changed.
         recheck: Option<Expr>,
     },
+    /// Rows are changed, go, or are new.
+    Merge(Box<Merge>),
+}
+
+/// `MERGE`: what is done about the rows of an input.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// The condition by which rows meet, tested again on rows that have changed; none if the rows
+    /// of the input are those of the source that meet none.
+    pub on: Option<Expr>,
+    /// The clauses of rows that meet, over the row of the table, followed by that of the source.
+    pub matched: Vec<MergeClause>,
+    /// The clauses of other rows of the source, over as many NULLs as the root has columns,
+    /// followed by the row.
+    pub unmatched: Vec<MergeClause>,
+    /// The way of rows that their partition does not take any more.
+    pub moves: Option<Moves>,
+    /// The table of the statement, into which rows are inserted.
+    pub root: Arc<Target>,
+}
+
+impl Merge {
+    /// The way of rows to partitions.
+    pub fn router(&self) -> Option<&Arc<Router>> {
+        let moves = self.moves.as_ref().map(|moves| &moves.router);
+        moves.or_else(|| {
+            self.unmatched
+                .iter()
+                .find_map(|clause| match &clause.action {
+                    MergeAction::Insert(insert) => insert.router.as_ref(),
+                    _ => None,
+                })
+        })
+    }
+}
+
+/// A clause of `MERGE`: the first one whose condition is true counts.
+#[derive(Clone, Debug)]
+pub struct MergeClause {
+    /// The condition.
+    pub condition: Option<Expr>,
+    /// The action.
+    pub action: MergeAction,
+}
+
+/// The action of a clause of `MERGE`.
+#[derive(Clone, Debug)]
+pub enum MergeAction {
+    /// The row stays as it is.
+    Nothing,
+    /// New values for columns.
+    Update(Vec<(usize, Expr)>),
+    /// The row goes.
+    Delete,
+    /// A new row.
+    Insert(Insert),
 }
 
 /// The rows of an insertion.

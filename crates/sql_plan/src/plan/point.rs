@@ -101,7 +101,7 @@ impl PointPlan {
                 Change::Update {
                     set, moves: None, ..
                 } => Self::Change(change_of(modify, Some(set))?),
-                Change::Update { .. } => return None,
+                Change::Update { .. } | Change::Merge(_) => return None,
                 Change::Delete { .. } => Self::Change(change_of(modify, None)?),
             },
             _ => return None,

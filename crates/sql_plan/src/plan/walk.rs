@@ -5,7 +5,7 @@
 //! row. So one walk renumbers the columns of a row wherever it is used.
 
 use super::expression::{Expr, SubqueryTest};
-use super::modify::{Change, Conflict};
+use super::modify::{Change, Conflict, MergeAction};
 use super::node::{Access, FrameEnd, JoinMethod, Node, SortKey};
 use crate::error::Result;
 use indelible::TableId;
@@ -346,31 +346,51 @@ fn walk_window(
     Ok(())
 }
 
+fn walk_insert(
+    insert: &mut super::modify::Insert,
+    depth: usize,
+    visit: &mut Visitor<'_>,
+) -> Result<()> {
+    walk_all(&mut insert.values, depth, visit)?;
+    let router = insert.router.as_mut().map(Arc::make_mut);
+    let leaves = router.into_iter().flat_map(|router| &mut router.leaves);
+    let conflicts = leaves.map(|leaf| &mut leaf.conflict);
+    for conflict in conflicts.chain([&mut insert.conflict]) {
+        if let Some(Conflict::Update { set, condition, .. }) = conflict {
+            set.iter_mut()
+                .try_for_each(|(_, value)| value.walk(depth, visit))?;
+            walk_option(condition.as_mut(), depth, visit)?;
+        }
+    }
+    Ok(())
+}
+
 fn walk_modify(
     plan: &mut super::modify::Modify,
     depth: usize,
     visit: &mut Visitor<'_>,
 ) -> Result<()> {
     match &mut plan.change {
-        Change::Insert(insert) => {
-            walk_all(&mut insert.values, depth, visit)?;
-            let router = insert.router.as_mut().map(Arc::make_mut);
-            let leaves = router.into_iter().flat_map(|router| &mut router.leaves);
-            let conflicts = leaves.map(|leaf| &mut leaf.conflict);
-            for conflict in conflicts.chain([&mut insert.conflict]) {
-                if let Some(Conflict::Update { set, condition, .. }) = conflict {
-                    set.iter_mut()
-                        .try_for_each(|(_, value)| value.walk(depth, visit))?;
-                    walk_option(condition.as_mut(), depth, visit)?;
-                }
-            }
-        }
+        Change::Insert(insert) => walk_insert(insert, depth, visit)?,
         Change::Update { set, recheck, .. } => {
             set.iter_mut()
                 .try_for_each(|(_, value)| value.walk(depth, visit))?;
             walk_option(recheck.as_mut(), depth, visit)?;
         }
         Change::Delete { recheck } => walk_option(recheck.as_mut(), depth, visit)?,
+        Change::Merge(merge) => {
+            walk_option(merge.on.as_mut(), depth, visit)?;
+            for clause in merge.matched.iter_mut().chain(&mut merge.unmatched) {
+                walk_option(clause.condition.as_mut(), depth, visit)?;
+                match &mut clause.action {
+                    MergeAction::Update(set) => set
+                        .iter_mut()
+                        .try_for_each(|(_, value)| value.walk(depth, visit))?,
+                    MergeAction::Insert(insert) => walk_insert(insert, depth, visit)?,
+                    MergeAction::Nothing | MergeAction::Delete => {}
+                }
+            }
+        }
     }
     plan.returning
         .as_mut()

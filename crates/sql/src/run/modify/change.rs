@@ -49,7 +49,7 @@ pub(super) fn update(
 
 /// Inserts a row that its partition does not take any more into the one that does; returns it as
 /// a row of the partition that it was in, with the number of the other one.
-fn moved(
+pub(super) fn moved(
     moves: &Moves,
     mut row: Row,
     noted: &mut Noted,
@@ -125,7 +125,7 @@ fn newest(
 }
 
 /// The lock that an update needs: others may refer to a row whose keys stay.
-fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
+pub(super) fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
     let changes_key = |at: usize| {
         table.source.key.contains(&at)
             || table.keys.iter().any(|(_, key)| key.columns.contains(&at))

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `insert` | new rows, and conflicts with those that are there |
 //! | `fill` | new rows, many at a time |
+//! | `merge` | rows that meet others, and rows that do not |
 //! | `change`, `row` | updates and deletions, of statements and of a row |
 //! | `route` | the way to partitions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
@@ -18,6 +19,7 @@ mod change;
 mod fill;
 mod insert;
 mod key;
+mod merge;
 mod noted;
 mod reference;
 mod route;
@@ -122,6 +124,7 @@ impl Changing {
                 change::update(table, change, row, noted, run)?
             }
             Change::Delete { recheck } => change::delete(table, recheck.as_ref(), row, noted, run)?,
+            Change::Merge(merge) => merge::merge(table, merge, row, noted, run)?.then(Vec::new),
         };
         let Some(changed) = changed else {
             return Ok(());
