@@ -1,5 +1,8 @@
 //! Defaults of roles, and everything of a role at once: `ALTER DEFAULT PRIVILEGES`, settings with
 //! which sessions begin, `REASSIGN OWNED` and `DROP OWNED`.
+//!
+//! Defaults act when an object is made or a session begins; changing them changes nothing that is
+//! there. Objects of a role are dropped in an order in which none needs another one.
 
 use super::role::{no_role, privileges_among};
 use crate::catalog::{

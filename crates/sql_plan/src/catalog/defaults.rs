@@ -1,5 +1,8 @@
 //! Defaults of roles: settings with which their sessions begin, and privileges on the objects that
-//! they will make. An object of the catalogue has those of a role in one respect.
+//! they will make.
+//!
+//! An object of the catalogue has those of a role in one respect, and is found by both. It is gone
+//! when it says what would hold without it.
 
 use super::access::{EVERYONE, Grant, Privilege, read_grants, write_grants};
 use super::oid::Oid;
