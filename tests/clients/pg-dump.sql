@@ -68,3 +68,8 @@ ALTER TABLE shop.note ADD CONSTRAINT twice CHECK (shop.twice(number) > 0);
 CREATE INDEX note_twice ON shop.note (shop.twice(number), lower(word)) INCLUDE (word);
 ALTER DEFAULT PRIVILEGES IN SCHEMA shop GRANT SELECT ON TABLES TO PUBLIC;
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM PUBLIC;
+CREATE MATERIALIZED VIEW shop.counted AS SELECT name, count(*) AS n FROM shop.customer GROUP BY name;
+CREATE UNIQUE INDEX counted_name ON shop.counted (name);
+CREATE VIEW shop.over_counted AS SELECT c.n FROM shop.counted c;
+CREATE MATERIALIZED VIEW shop.later AS SELECT o.n FROM shop.over_counted o WITH NO DATA;
+GRANT SELECT ON shop.counted TO PUBLIC;

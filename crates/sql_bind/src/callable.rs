@@ -49,6 +49,17 @@ const TABLE: &[Function] = &[
         Err(domain_violation(domain, check))
     })
     .volatile(),
+    // Reading a materialized view that has no rows yet calls it.
+    Function::scalar("not_populated", &[Text], Bool, |_, a| {
+        let message = format!(
+            "materialized view \"{}\" has not been populated",
+            a[0].str()?
+        );
+        let hint = "Use the REFRESH MATERIALIZED VIEW command.";
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        Err(SqlError::new(state, message).hint(hint))
+    })
+    .volatile(),
     Function::host("pg_advisory_unlock_all", &[], Void),
     Function::host("pg_notify", &[Text, Text], Void).nullable(),
     Function::scalar(

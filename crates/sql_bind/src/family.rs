@@ -11,11 +11,11 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, Leaf, Level, Next, Node, Project, Router, Scan, SetKind, SetOperation,
-    Sort, Takes, Values,
+    Access, Arm, Edge, Expr, Filter, Leaf, Level, Next, Node, Project, Router, Scan, SetKind,
+    SetOperation, Sort, Takes, Values,
 };
 use crate::types::{Datum, Kind, text_io};
-use sqlparser::ast::{OnConflict, TableAlias, TableInheritance};
+use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -98,6 +98,27 @@ impl Binder<'_> {
             last.is_stored = true;
         }
         Ok(part)
+    }
+
+    /// The rows of a materialized view that has none yet: reading them fails.
+    pub(super) fn unpopulated(
+        &mut self,
+        table: &BoundTable,
+        shown: &str,
+        names: &[TableAliasColumnDef],
+    ) -> Result<Part> {
+        let columns = query::renamed(table.output(), shown, names)?;
+        let row = columns.iter().map(|column| Expr::null(column.data_type));
+        let one = Values {
+            rows: vec![row.collect()],
+            width: columns.len(),
+        };
+        let view = Expr::Constant(Datum::text(&*table.object.name), Kind::Text.plain());
+        let rows = Filter {
+            input: one.into(),
+            condition: self.call("not_populated", vec![view])?,
+        };
+        self.source_of(rows.into(), shown, columns, false)
     }
 
     /// Changes each table of a family; all are changed before the first row comes back.

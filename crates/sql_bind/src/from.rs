@@ -8,7 +8,9 @@ use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values};
+use crate::plan::{
+    Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values,
+};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
@@ -384,6 +386,10 @@ impl Binder<'_> {
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
                 let table = self.table(schema.as_deref(), &name)?;
+                let view = table.body().materialized.as_ref();
+                if view.is_some_and(|view| !view.is_populated) {
+                    return self.unpopulated(&table, &shown, names);
+                }
                 let oid = table.object.oid;
                 let mut part = self.family_rows(table, alias, marker)?;
                 if let Some(last) = part.scope.tables.last_mut() {

@@ -24,6 +24,7 @@ use sqlparser::ast::{
     self, InsertOverriding, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateKind,
     Spanned, TableFactor, TableWithJoins,
 };
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The parts of a statement that all of its changes need.
@@ -251,42 +252,8 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
         };
-        let mut places: Vec<AssignTarget> = Vec::new();
-        for name in &insert.columns {
-            let target = self.assign_target(table, name)?;
-            if places.iter().any(|known| known.at == target.at) {
-                let column = &columns[target.at].name;
-                let message = format!("column \"{column}\" specified more than once");
-                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-            }
-            places.push(target);
-        }
-        let is_listed = !places.is_empty();
-        if !is_listed {
-            places.extend((0..columns.len()).map(AssignTarget::whole));
-        }
-        let is_fewer = is_listed && trees.len() < places.len();
-        if trees.len() > places.len() || is_fewer {
-            let message = match is_fewer {
-                true => "INSERT has more target columns than expressions",
-                false => "INSERT has more expressions than target columns",
-            };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let overriding = match &insert.insert_predicate {
-            None => None,
-            Some(ast::Expr::Identifier(name)) => {
-                let of = mark_of(name).and_then(|mark| mark.strip_prefix(OVERRIDING));
-                of.map(|of| match of {
-                    "USER" => InsertOverriding::User,
-                    _ => InsertOverriding::System,
-                })
-            }
-            Some(_) => {
-                let message = "syntax error at or near \"WHERE\"";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-        };
+        let places = self.merge_places(table, insert, trees.len())?;
+        let overriding = overriding_of(insert)?;
         let mut values: Vec<Option<Expr>> = vec![None; columns.len()];
         for (tree, target) in trees.iter().zip(&places) {
             if is_default(tree) {
@@ -315,6 +282,36 @@ impl Binder<'_> {
         let hidden = table.body().hidden.iter();
         all.extend(hidden.map(|hidden| Expr::null(hidden.data_type)));
         Ok(all)
+    }
+
+    /// The columns of a new row that the clause gives values for.
+    fn merge_places(
+        &self,
+        table: &BoundTable,
+        insert: &MergeInsertExpr,
+        given: usize,
+    ) -> Result<Vec<AssignTarget>> {
+        let columns = &table.body().columns;
+        let mut places: Vec<AssignTarget> = Vec::new();
+        for name in &insert.columns {
+            let target = self.assign_target(table, name)?;
+            if places.iter().any(|known| known.at == target.at) {
+                let column = &columns[target.at].name;
+                let message = format!("column \"{column}\" specified more than once");
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            places.push(target);
+        }
+        let is_listed = !places.is_empty();
+        if !is_listed {
+            places.extend((0..columns.len()).map(AssignTarget::whole));
+        }
+        let message = match given.cmp(&places.len()) {
+            Ordering::Less if is_listed => "INSERT has more target columns than expressions",
+            Ordering::Greater => "INSERT has more expressions than target columns",
+            _ => return Ok(places),
+        };
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
     }
 
     /// The new rows for rows of the source that meet none.
@@ -366,6 +363,24 @@ impl Binder<'_> {
             returning: None,
         };
         Ok(modify.into())
+    }
+}
+
+/// The clause `OVERRIDING` of a new row.
+fn overriding_of(insert: &MergeInsertExpr) -> Result<Option<InsertOverriding>> {
+    match &insert.insert_predicate {
+        None => Ok(None),
+        Some(ast::Expr::Identifier(name)) => {
+            let of = mark_of(name).and_then(|mark| mark.strip_prefix(OVERRIDING));
+            Ok(of.map(|of| match of {
+                "USER" => InsertOverriding::User,
+                _ => InsertOverriding::System,
+            }))
+        }
+        Some(_) => {
+            let message = "syntax error at or near \"WHERE\"";
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
     }
 }
 

@@ -168,6 +168,10 @@ impl Binder<'_> {
         });
         let Some((object, view)) = view else {
             let table = self.table(schema, name)?;
+            if table.body().materialized.is_some() {
+                let message = format!("cannot change materialized view \"{name}\"");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
             self.check_access(&table.object, privileges)?;
             return Ok(table);
         };

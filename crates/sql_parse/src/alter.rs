@@ -20,6 +20,8 @@ pub enum AlterKind {
     Type,
     /// `VIEW`.
     View,
+    /// `MATERIALIZED VIEW`.
+    MaterializedView,
     /// `INDEX`.
     Index,
     /// `FUNCTION`.
@@ -27,13 +29,14 @@ pub enum AlterKind {
 }
 
 impl AlterKind {
-    /// Its word in statements.
+    /// Its first word in statements.
     pub fn word(self) -> &'static str {
         match self {
             Self::Schema => "SCHEMA",
             Self::Domain => "DOMAIN",
             Self::Type => "TYPE",
             Self::View => "VIEW",
+            Self::MaterializedView => "MATERIALIZED",
             Self::Index => "INDEX",
             Self::Function => "FUNCTION",
         }
@@ -74,6 +77,7 @@ impl Words<'_> {
             AlterKind::Domain,
             AlterKind::Type,
             AlterKind::View,
+            AlterKind::MaterializedView,
             AlterKind::Index,
             AlterKind::Function,
         ];
@@ -82,6 +86,9 @@ impl Words<'_> {
         } else {
             kinds.into_iter().find(|kind| self.accept(kind.word()))?
         };
+        if kind == AlterKind::MaterializedView && !self.accept("VIEW") {
+            return None;
+        }
         let if_exists = self.accept("IF") && self.accept("EXISTS");
         let start = self.next;
         let name = self.path().ok()?;

@@ -12,6 +12,7 @@
 //! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
+//! | a materialized view's `WITH NO DATA` | an option of a marked name |
 //! | a view's `WITH CHECK OPTION` | its option `check_option` |
 //! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
 //! | `VARIADIC x` | `variadic => x` |
@@ -61,6 +62,8 @@ pub const FORCE_ALL: &str = "all";
 pub const LIKE: &str = "like";
 /// A mark of `ONLY` before the table of an index.
 pub const ONLY: &str = "only";
+/// A mark of `WITH NO DATA` of a materialized view, as an option.
+pub const NO_DATA: &str = "no data";
 /// A mark of `OVERRIDING` in an `INSERT` of `MERGE`; the kind of the value follows.
 pub const OVERRIDING: &str = "overriding ";
 /// A mark of `CURRENT OF`; the name of the cursor follows.
@@ -330,6 +333,10 @@ impl<'t> Words<'t> {
         }
         if self.is(1, "UNLOGGED") && self.is(2, "SEQUENCE") {
             self.replace(1..2, &[]);
+        }
+        if self.is(1, "MATERIALIZED") {
+            self.with_data();
+            return;
         }
         if (at..at + 2).any(|at| self.is(at, "VIEW")) {
             self.check_option();

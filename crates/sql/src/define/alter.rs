@@ -42,6 +42,16 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
             .lock_table(&handle, TableLock::Exclusive, wait)?;
     }
     for operation in &alter.operations {
+        let action = match operation {
+            AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
+            AlterTableOperation::AddColumn { .. } => "ADD COLUMN",
+            AlterTableOperation::DropColumn { .. } => "DROP COLUMN",
+            AlterTableOperation::AlterColumn { .. } => "ALTER COLUMN",
+            _ => "",
+        };
+        if !action.is_empty() {
+            super::materialized::refuse(&object, action)?;
+        }
         session.alter_family(object.oid, operation, alter.only)?;
     }
     Ok(completion)

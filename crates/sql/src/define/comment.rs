@@ -35,7 +35,10 @@ pub(super) fn comment(
         found.ok_or_else(|| no_relation(schema.as_deref(), &name))
     };
     let object = match kind {
-        CommentObject::Table | CommentObject::View | CommentObject::Sequence => relation()?,
+        CommentObject::Table
+        | CommentObject::View
+        | CommentObject::MaterializedView
+        | CommentObject::Sequence => relation()?,
         CommentObject::Index => {
             let object = relation()?;
             let indexes = match &object.body {
@@ -73,13 +76,7 @@ pub(super) fn comment(
             ));
         }
     };
-    let is_kind = match kind {
-        CommentObject::Table => matches!(object.body, Body::Table(_)) && object.name == name,
-        CommentObject::View => matches!(object.body, Body::View(_)),
-        CommentObject::Sequence => matches!(object.body, Body::Sequence(_)),
-        _ => true,
-    };
-    if !is_kind {
+    if !is_kind(kind, &object, &name) {
         let message = format!("\"{name}\" is not a {}", kind.to_string().to_lowercase());
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     }
@@ -175,5 +172,16 @@ impl Session {
         })?;
         body.columns[at].comment = comment;
         self.put(object, None)
+    }
+}
+
+/// Whether an object that was found by a name is of a kind.
+fn is_kind(kind: CommentObject, object: &Object, name: &str) -> bool {
+    match kind {
+        CommentObject::Table => matches!(object.body, Body::Table(_)) && object.name == name,
+        CommentObject::View => matches!(object.body, Body::View(_)),
+        CommentObject::MaterializedView => super::materialized::materialized(object).is_some(),
+        CommentObject::Sequence => matches!(object.body, Body::Sequence(_)),
+        _ => true,
     }
 }

@@ -3,7 +3,7 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
-use crate::catalog::{Body, Index, Names, Object, Oid, Rule};
+use crate::catalog::{Body, Catalog, Index, Names, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -24,6 +24,7 @@ pub(super) fn drop(
     let command = match kind {
         ObjectType::Table => "DROP TABLE",
         ObjectType::View => "DROP VIEW",
+        ObjectType::MaterializedView => "DROP MATERIALIZED VIEW",
         ObjectType::Index => "DROP INDEX",
         ObjectType::Sequence => "DROP SEQUENCE",
         ObjectType::Schema => "DROP SCHEMA",
@@ -65,8 +66,19 @@ pub(super) fn drop_domain(session: &mut Session, domain: &DropDomain) -> Result<
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
     matches!(
         (&object.body, kind),
-        (Body::Table(_), ObjectType::Table)
-            | (Body::View(_), ObjectType::View)
+        (
+            Body::Table(TableBody {
+                materialized: None,
+                ..
+            }),
+            ObjectType::Table
+        ) | (
+            Body::Table(TableBody {
+                materialized: Some(_),
+                ..
+            }),
+            ObjectType::MaterializedView
+        ) | (Body::View(_), ObjectType::View)
             | (Body::Sequence(_), ObjectType::Sequence)
             | (
                 Body::Enum(_) | Body::Domain(_) | Body::Composite(_),
@@ -257,8 +269,9 @@ impl Session {
         found.extend(self.users_of_name(oid));
         for other in self.catalog().objects() {
             match &other.body {
-                Body::View(view) if view.reads.contains(&oid) => {
-                    found.push((format!("view {}", other.name), Dependent::Object(other.oid)));
+                Body::View(_) | Body::Table(_) if Catalog::reads(other, oid) => {
+                    let what = format!("{} {}", other.kind_name(), other.name);
+                    found.push((what, Dependent::Object(other.oid)));
                 }
                 Body::Table(table) if table.lineage.parents.contains(&oid) => {
                     found.push((
@@ -438,6 +451,10 @@ impl Session {
                 .filter(|object| object.namespace == oid)
                 .min_by_key(|object| match object.body {
                     Body::View(_) => 0,
+                    Body::Table(TableBody {
+                        materialized: Some(_),
+                        ..
+                    }) => 0,
                     Body::Table(_) => 1,
                     // Types and functions go after the tables that need them.
                     _ => 2,

@@ -4,7 +4,7 @@
 //! The names are looked up before one of them changes, and the text is written anew after it.
 
 use super::drop::Dependent;
-use crate::catalog::{Body, OWNER, Object, Oid, Origin, Rule};
+use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::types::Type;
@@ -17,20 +17,32 @@ use std::sync::Arc;
 /// earlier build may have left.
 pub(crate) type Reader = (Arc<Object>, Vec<Option<Resolved>>);
 
+/// The meaning of a text that the catalogue keeps.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// A query.
+    Query,
+    /// An expression, as a value of a type if it is given.
+    Value(Option<Type>),
+}
+
 /// Visits the texts of an object that name others: a view's query, and expressions over the rows of
-/// a table, the values of a domain, or over nothing, with the type of their values if it is given.
-fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Option<Type>)) {
+/// a table, the values of a domain, or over nothing.
+fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Kept)) {
     match &mut object.body {
-        Body::View(view) => visit(&mut view.query, None),
+        Body::View(view) => visit(&mut view.query, Kept::Query),
         Body::Domain(domain) => {
             let default = domain.default.iter_mut();
-            default.for_each(|text| visit(text, Some(domain.base)));
+            default.for_each(|text| visit(text, Kept::Value(Some(domain.base))));
             let checks = domain.checks.iter_mut();
-            checks.for_each(|(_, condition)| visit(condition, None));
+            checks.for_each(|(_, condition)| visit(condition, Kept::Value(None)));
         }
         Body::Table(table) => {
+            if let Some(view) = &mut table.materialized {
+                visit(&mut view.query, Kept::Query);
+            }
             for column in &mut table.columns {
-                let wanted = Some(column.data_type);
+                let wanted = Kept::Value(Some(column.data_type));
                 let default = column.default.iter_mut();
                 default.for_each(|text| visit(text, wanted));
                 if let Origin::Generated(value) = &mut column.origin {
@@ -39,10 +51,10 @@ fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Option<Type
             }
             for constraint in &mut table.constraints {
                 if let Rule::Check { condition, .. } = &mut constraint.rule {
-                    visit(condition, None);
+                    visit(condition, Kept::Value(None));
                 }
             }
-            let mut visit = |text: &mut String| visit(text, None);
+            let mut visit = |text: &mut String| visit(text, Kept::Value(None));
             for form in &mut table.forms {
                 form.keys.iter_mut().for_each(&mut visit);
                 form.predicate.iter_mut().for_each(&mut visit);
@@ -103,13 +115,11 @@ impl Session {
     }
 
     /// The names of a text of an object.
-    fn resolved_in(
-        &self,
-        object: &Object,
-        (text, wanted): (&str, Option<Type>),
-    ) -> Result<Resolved> {
+    fn resolved_in(&self, object: &Object, (text, kept): (&str, Kept)) -> Result<Resolved> {
+        let Kept::Value(wanted) = kept else {
+            return self.resolved(text);
+        };
         let columns: Vec<(String, Type)> = match &object.body {
-            Body::View(_) => return self.resolved(text),
             Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
             Body::Table(table) => {
                 let columns = table.columns.iter();
@@ -168,7 +178,7 @@ impl Session {
                 let other = pairs().position(|(old, new)| old.name != new.name);
                 if old.columns.len() == new.columns.len() + 1 {
                     let lost = other.unwrap_or(new.columns.len());
-                    let mut readers = self.readers(|object| reads(object, before.oid));
+                    let mut readers = self.readers(|object| Catalog::reads(object, before.oid));
                     let texts = readers.iter_mut().flat_map(|(_, texts)| texts).flatten();
                     texts.for_each(|text| text.lose_column(before.oid, lost));
                     return readers;
@@ -178,7 +188,7 @@ impl Session {
                     return Vec::new();
                 }
                 self.readers(|object| {
-                    object.oid == before.oid && !is_same_row || reads(object, before.oid)
+                    object.oid == before.oid && !is_same_row || Catalog::reads(object, before.oid)
                 })
             }
             (Body::Enum(old), Body::Enum(new)) if is_same => {
@@ -190,7 +200,7 @@ impl Session {
                 }
             }
             _ if is_same => Vec::new(),
-            (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
+            (Body::View(_), _) => self.readers(|object| Catalog::reads(object, before.oid)),
             (
                 Body::Schema
                 | Body::Sequence(_)
@@ -239,16 +249,15 @@ impl Session {
         let objects = catalog.objects();
         for object in objects.filter(|object| !self.is_others(object.namespace)) {
             let calls = |text: &String| {
-                let resolved = self.resolved_in(object, (text, None));
+                let resolved = self.resolved_in(object, (text, Kept::Value(None)));
                 resolved.is_ok_and(|resolved| resolved.names_object(function))
             };
             let (oid, name) = (object.oid, &object.name);
+            if is_type && self.view_names(object, function) {
+                let what = format!("{} {name}", object.kind_name());
+                users.push((what, Dependent::Object(oid)));
+            }
             match &object.body {
-                Body::View(view)
-                    if is_type && !view.reads.contains(&function) && calls(&view.query) =>
-                {
-                    users.push((format!("view {name}"), Dependent::Object(oid)));
-                }
                 Body::Domain(domain) => {
                     let mut checks = domain.checks.iter().map(|(_, check)| check);
                     // A type goes with the function of its default, and stays without a check.
@@ -293,12 +302,24 @@ impl Session {
         users
     }
 
+    /// Whether the query of a view names a type, which is none of the relations that it reads.
+    fn view_names(&self, view: &Object, wanted: Oid) -> bool {
+        let query = match &view.body {
+            Body::View(view) => Some(&view.query),
+            Body::Table(table) => table.materialized.as_ref().map(|view| &view.query),
+            _ => None,
+        };
+        let resolved = query.map(|query| self.resolved(query));
+        let names_it = |resolved: Resolved| resolved.names_object(wanted);
+        !Catalog::reads(view, wanted) && resolved.is_some_and(|one| one.is_ok_and(names_it))
+    }
+
     /// Takes the checks that call a function from a domain.
     pub(super) fn forget_function(&mut self, domain: Oid, function: Oid) -> Result<()> {
         let mut object = self.altered(domain)?;
         let known = object.clone();
         let calls = |text: &String| {
-            let resolved = self.resolved_in(&known, (text, None));
+            let resolved = self.resolved_in(&known, (text, Kept::Value(None)));
             resolved.is_ok_and(|resolved| resolved.names_object(function))
         };
         if let Body::Domain(domain) = &mut object.body {
@@ -309,7 +330,9 @@ impl Session {
 
     /// The views whose queries name a column.
     fn readers_of_column(&self, table: Oid, at: usize) -> Vec<Arc<Object>> {
-        let readers = self.readers(|object| reads(object, table)).into_iter();
+        let readers = self
+            .readers(|object| Catalog::reads(object, table))
+            .into_iter();
         let names_it = |resolved: &Resolved| resolved.names_column(table, at);
         let readers = readers.filter(|(_, texts)| texts.iter().flatten().any(names_it));
         readers.map(|(view, _)| view).collect()
@@ -356,9 +379,4 @@ impl Session {
         );
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail))
     }
-}
-
-/// Whether an object is a view that reads another one.
-fn reads(object: &Object, oid: Oid) -> bool {
-    matches!(&object.body, Body::View(view) if view.reads.contains(&oid))
 }

@@ -5,6 +5,7 @@
 //! | `change` | rows of the catalogue, names that are free |
 //! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
 //! | `like` | tables like others |
+//! | `materialized` | materialized views |
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
@@ -29,6 +30,7 @@ mod index;
 mod inherit;
 mod label;
 mod like;
+mod materialized;
 mod naming;
 mod other;
 mod partition;
@@ -80,7 +82,11 @@ pub(crate) fn run(
         )?,
         Statement::CreateFunction(create) => function::create(session, create)?,
         Statement::DropFunction(drop) => function::drop(session, drop)?,
+        Statement::CreateView(create) if create.materialized => {
+            materialized::create(session, create)?
+        }
         Statement::CreateView(create) => view::create(session, create)?,
+        Statement::RefreshMaterializedView(refresh) => materialized::refresh(session, refresh)?,
         Statement::CreateType {
             name,
             representation,

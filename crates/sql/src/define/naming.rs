@@ -20,6 +20,7 @@ pub(super) fn alter(session: &mut Session, alter: &Alter) -> Result<Completion> 
         AlterKind::Domain => "ALTER DOMAIN",
         AlterKind::Type => "ALTER TYPE",
         AlterKind::View => "ALTER VIEW",
+        AlterKind::MaterializedView => "ALTER MATERIALIZED VIEW",
         AlterKind::Index => "ALTER INDEX",
         AlterKind::Function => "ALTER FUNCTION",
     });
@@ -99,6 +100,13 @@ impl Session {
                 match &object.body {
                     Body::View(_) => Ok(object),
                     _ => wrong("a view"),
+                }
+            }
+            AlterKind::MaterializedView => {
+                let object = self.relation_at(&alter.name)?;
+                match super::materialized::materialized(&object) {
+                    Some(_) => Ok(object),
+                    None => wrong("a materialized view"),
                 }
             }
             AlterKind::Index => {

@@ -273,6 +273,10 @@ impl Session {
         let mut tables = Vec::new();
         for target in &truncate.table_names {
             let object = self.named_table(&target.name)?;
+            if super::materialized::materialized(&object).is_some() {
+                let message = format!("\"{}\" is not a table", object.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
             if let (Body::Table(body), true) = (&object.body, target.only)
                 && body.lineage.scheme.is_some()
             {
@@ -333,7 +337,7 @@ impl Session {
         Ok(())
     }
 
-    fn empty(&mut self, object: &Arc<Object>, restarts: bool) -> Result<()> {
+    pub(super) fn empty(&mut self, object: &Arc<Object>, restarts: bool) -> Result<()> {
         let handle = self.catalog().handle(object.oid).cloned();
         if let Some(handle) = handle {
             let wait = self.environment.wait();

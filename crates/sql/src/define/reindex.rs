@@ -87,13 +87,13 @@ pub(super) fn attach(session: &mut Session, index: &Path, partition: &Path) -> R
 impl Session {
     /// The object of a relation's name; a table for the name of one of its indexes.
     pub(super) fn relation_at(&self, path: &Path) -> Result<Arc<Object>> {
-        let schema = path.schema.as_deref();
-        let found = self
-            .environment
-            .names
-            .find(Names::Relations, schema, &path.name);
-        found
-            .cloned()
-            .ok_or_else(|| no_relation(schema, &path.name))
+        self.relation_named(path.schema.as_deref(), &path.name)
+    }
+
+    /// As [`Session::relation_at`], by the parts of its name.
+    pub(super) fn relation_named(&self, schema: Option<&str>, name: &str) -> Result<Arc<Object>> {
+        let names = &self.environment.names;
+        let found = names.find(Names::Relations, schema, name).cloned();
+        found.ok_or_else(|| no_relation(schema, name))
     }
 }

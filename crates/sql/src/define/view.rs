@@ -8,20 +8,17 @@ use crate::catalog::{Body, Column, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
+use crate::state::quoted;
 use crate::types::Type;
-use sql_parse::{Parsed, ident_text, object_name};
+use sql_parse::{Parsed, ident_text, object_name, stored_text};
 use sqlparser::ast::{
-    CreateTableOptions, CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, SqlOption,
-    Statement,
+    CreateTableOptions, CreateView, Expr, GroupByExpr, Ident, ObjectName, Query, Select,
+    SelectItem, SetExpr, SqlOption, Statement,
 };
 use std::sync::Arc;
 
 /// Creates a view, or replaces one.
 pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Completion> {
-    if create.materialized {
-        let instead = "Use a view, or CREATE TABLE ... AS.";
-        return Err(SqlError::unsupported("this kind of view", instead));
-    }
     session.begin_definition()?;
     let (schema, name) = object_name(&create.name)?;
     let namespace = match &schema {
@@ -49,18 +46,15 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         None => session.sql.next_oid(1),
     };
     let query = session.plain_query(&create.query)?;
-    let mut columns = session.query_columns(&query)?;
+    let unnamed = session.query_columns(&query)?;
+    let mut columns = unnamed.clone();
     for (column, named) in columns.iter_mut().zip(&create.columns) {
         column.0 = ident_text(&named.name);
     }
-    for (at, (name, _)) in columns.iter().enumerate() {
-        if columns[..at].iter().any(|(known, _)| known == name) {
-            let message = format!("column \"{name}\" specified more than once");
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-    }
+    check_distinct(&columns)?;
     let reads = session.tables_read(&query)?;
     let query = session.with_full_names(&query)?;
+    let query = named(query, &unnamed, &columns)?;
     if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
         check_replaced(&before.columns, &columns)?;
     }
@@ -81,6 +75,76 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     session.binding(|binder| binder.check_option(&object))?;
     session.put(object, None)?;
     Ok(Completion::new("CREATE VIEW"))
+}
+
+/// The text of a query whose columns have other names, from a list after that of the view; `*` is
+/// no item of it any more. Other parts of a query may name its items: it is read by another one
+/// then, which names them.
+pub(super) fn named(
+    text: String,
+    before: &[(String, Type)],
+    after: &[(String, Type)],
+) -> Result<String> {
+    if before
+        .iter()
+        .zip(after)
+        .all(|(before, after)| before.0 == after.0)
+    {
+        return Ok(text);
+    }
+    let parsed = sql_parse::parse_stored(&text)?;
+    let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {
+        return Ok(text);
+    };
+    let mut query = query.clone();
+    let is_ordered = query.order_by.is_some();
+    let select = first_select_mut(&mut query.body).filter(|select| {
+        let is_plain = |item: &SelectItem| {
+            matches!(
+                item,
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+            )
+        };
+        let has_groups = match &select.group_by {
+            GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+            GroupByExpr::All(_) => true,
+        };
+        let is_alone = !is_ordered && !has_groups && select.distinct.is_none();
+        is_alone && select.projection.iter().all(is_plain)
+    });
+    let Some(select) = select else {
+        let names = before.iter().zip(after);
+        let items = names.map(|((before, _), (after, _))| {
+            format!("named.{} AS {}", quoted(before), quoted(after))
+        });
+        let items: Vec<String> = items.collect();
+        return Ok(format!(
+            "SELECT {} FROM ({text}) AS named",
+            items.join(", ")
+        ));
+    };
+    for (item, (name, _)) in select.projection.iter_mut().zip(after) {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            let alias = match quoted(name) == *name {
+                true => Ident::new(name),
+                false => Ident::with_quote('"', name),
+            };
+            let expr = expr.clone();
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+    Ok(stored_text(&query))
+}
+
+/// Fails if two columns have one name.
+pub(super) fn check_distinct(columns: &[(String, Type)]) -> Result<()> {
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(known, _)| known == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+    }
+    Ok(())
 }
 
 impl Session {
@@ -219,7 +283,7 @@ fn first_select_mut(body: &mut SetExpr) -> Option<&mut Select> {
 
 impl Session {
     /// Names and types of the columns of a query that the catalogue keeps.
-    fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
+    pub(super) fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
         let parsed = sql_parse::parse_stored(text)?;
         let plan = match parsed.as_slice() {
             [parsed] => self.plan(parsed, &[])?,
@@ -238,7 +302,7 @@ impl Session {
     }
 
     /// Tables and views that a query reads.
-    fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
+    pub(super) fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
         let parsed = sql_parse::parse_stored(text)?;
         let mut reads = Vec::new();
         if let Some(parsed) = parsed.first()

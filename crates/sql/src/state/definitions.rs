@@ -156,6 +156,10 @@ impl Definitions<'_> {
     pub(crate) fn view(&self, oid: Oid) -> Option<String> {
         match &self.names.catalog.object(oid)?.body {
             Body::View(view) => Some(format!(" {};", sql_bind::shown(&view.query))),
+            Body::Table(table) => {
+                let view = table.materialized.as_ref()?;
+                Some(format!(" {};", sql_bind::shown(&view.query)))
+            }
             _ => None,
         }
     }

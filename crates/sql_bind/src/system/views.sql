@@ -35,6 +35,12 @@ SELECT n.nspname AS schemaname, c.relname AS viewname, pg_get_userbyid(c.relowne
 FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'v';
 
+CREATE VIEW pg_catalog.pg_matviews AS
+SELECT n.nspname AS schemaname, c.relname AS matviewname, pg_get_userbyid(c.relowner) AS matviewowner,
+  c.relhasindex AS hasindexes, c.relispopulated AS ispopulated, pg_get_viewdef(c.oid) AS definition
+FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'm';
+
 CREATE VIEW pg_catalog.pg_indexes AS
 SELECT n.nspname AS schemaname, c.relname AS tablename, i.relname AS indexname,
   pg_get_indexdef(i.oid) AS indexdef

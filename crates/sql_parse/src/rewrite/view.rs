@@ -1,8 +1,8 @@
-//! Views: `WITH CHECK OPTION`, and `CREATE RECURSIVE VIEW`.
+//! Views: `WITH CHECK OPTION`, `WITH NO DATA`, and `CREATE RECURSIVE VIEW`.
 //!
-//! The first becomes an option, the second a view of a recursive query.
+//! The first two become options, the last one a view of a recursive query.
 
-use super::Words;
+use super::{NO_DATA, Words, marked};
 use sqlparser::tokenizer::Token;
 use std::ops::Range;
 
@@ -19,11 +19,39 @@ impl Words<'_> {
             return;
         };
         let level = if is_local { "local" } else { "cascaded" };
-        let mut option = vec![
-            Token::make_word("check_option", None),
-            Token::Eq,
-            Token::SingleQuotedString(level.to_owned()),
-        ];
+        self.view_option(
+            query,
+            vec![
+                Token::make_word("check_option", None),
+                Token::Eq,
+                Token::SingleQuotedString(level.to_owned()),
+            ],
+        );
+        self.replace(with..end, &[]);
+    }
+
+    /// `WITH [NO] DATA` after the query of a materialized view.
+    pub(super) fn with_data(&mut self) {
+        let end = self.len();
+        let Some(query) = (1..end).find(|at| self.is(*at, "AS")) else {
+            return;
+        };
+        if !self.is(end - 1, "DATA") {
+            return;
+        }
+        let is_none = self.is(end - 2, "NO");
+        let with = end - if is_none { 3 } else { 2 };
+        if !self.is(with, "WITH") || with <= query {
+            return;
+        }
+        if is_none {
+            self.view_option(query, vec![marked(NO_DATA)]);
+        }
+        self.replace(with..end, &[]);
+    }
+
+    /// An option before the query of a view.
+    fn view_option(&mut self, query: usize, mut option: Vec<Token>) {
         let has_options = (1..query).any(|at| self.is(at, "WITH"));
         if has_options {
             option.insert(0, Token::Comma);
@@ -34,7 +62,6 @@ impl Words<'_> {
             option.push(Token::RParen);
             self.replace(query..query, &option);
         }
-        self.replace(with..end, &[]);
     }
 
     /// `CREATE RECURSIVE VIEW name (columns) AS query`.

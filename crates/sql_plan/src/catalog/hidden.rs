@@ -6,7 +6,7 @@
 //! ones: tables that were written without them have none.
 
 use super::fields::{read_positions, write_positions};
-use super::object::{Column, Hidden, Index, IndexForm, TableBody};
+use super::object::{Column, Hidden, Index, IndexForm, Materialized, TableBody};
 use super::oid::Oid;
 use crate::error::Result;
 use crate::types::storage;
@@ -141,6 +141,12 @@ impl TableBody {
             let list: Vec<Oid> = list.iter().copied().filter(is_there).collect();
             writer.list(&list, |writer, oid| writer.number((*oid).into()));
         }
+        let materialized: Vec<&Materialized> = self.materialized.iter().collect();
+        writer.list(&materialized, |writer, view| {
+            writer.text(&view.query);
+            writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
+            writer.flag(view.is_populated);
+        });
     }
 
     pub(super) fn read_parts(&mut self, reader: &mut Reader<'_>) -> Result<()> {
@@ -155,6 +161,14 @@ impl TableBody {
         self.included = reader.rest(|reader| Ok((reader.integer()?, read_positions(reader)?)))?;
         self.unproven = reader.rest(Reader::integer)?;
         self.alike = reader.rest(Reader::integer)?;
+        let mut materialized = reader.rest(|reader| {
+            Ok(Materialized {
+                query: reader.text()?,
+                reads: reader.list(Reader::integer)?,
+                is_populated: reader.flag()?,
+            })
+        })?;
+        self.materialized = materialized.pop();
         Ok(())
     }
 }
@@ -184,7 +198,7 @@ mod tests {
             ..TableBody::empty()
         };
         let short = object(body.clone()).encode();
-        let short = &short[..short.len() - 20];
+        let short = &short[..short.len() - 24];
         let mut kept = body;
         kept.keep_forms();
         kept.keep_forms();

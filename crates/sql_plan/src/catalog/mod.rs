@@ -25,7 +25,7 @@ pub use defaults::{Defaults, DefaultsBody, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
     Action, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden, Index,
-    IndexForm, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
+    IndexForm, Materialized, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
 };
 pub use oid::{FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 pub use routine::FunctionBody;
@@ -248,6 +248,18 @@ impl Catalog {
             }
             _ => false,
         })
+    }
+
+    /// Whether an object is a view, materialized or not, that reads another one.
+    pub fn reads(object: &Object, oid: Oid) -> bool {
+        match &object.body {
+            Body::View(view) => view.reads.contains(&oid),
+            Body::Table(table) => {
+                let view = table.materialized.as_ref();
+                view.is_some_and(|view| view.reads.contains(&oid))
+            }
+            _ => false,
+        }
     }
 
     /// The foreign keys that refer to a table, with their tables.

@@ -87,6 +87,19 @@ pub struct TableBody {
     pub unproven: Vec<Oid>,
     /// Unique indexes for which a NULL is like another (`NULLS NOT DISTINCT`).
     pub alike: Vec<Oid>,
+    /// The query whose rows it keeps, if it is a materialized view.
+    pub materialized: Option<Materialized>,
+}
+
+/// The query of a materialized view.
+#[derive(Clone, Debug)]
+pub struct Materialized {
+    /// The query.
+    pub query: String,
+    /// Tables, views and functions that it reads.
+    pub reads: Vec<Oid>,
+    /// Whether the rows are those of the query at some time, and may be read.
+    pub is_populated: bool,
 }
 
 /// A column that an index needs: a computed key, or the values of a column of keys as they were
@@ -371,8 +384,12 @@ impl Object {
 
     /// Its kind, for messages.
     pub fn kind_name(&self) -> &'static str {
-        match self.body {
+        match &self.body {
             Body::Schema => "schema",
+            Body::Table(TableBody {
+                materialized: Some(_),
+                ..
+            }) => "materialized view",
             Body::Table(_) => "table",
             Body::View(_) => "view",
             Body::Sequence(_) => "sequence",
@@ -503,6 +520,7 @@ impl TableBody {
             included: Vec::new(),
             unproven: Vec::new(),
             alike: Vec::new(),
+            materialized: None,
         }
     }
 

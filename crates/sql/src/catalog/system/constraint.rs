@@ -9,8 +9,8 @@ use super::rows::{
 use super::schema::default_oid;
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Names, Object, Oid,
-    Origin, Rule, TableBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Materialized, Names,
+    Object, Oid, Origin, Rule, TableBody, ViewBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -344,8 +344,12 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     ("deptype", text(if is_identity { "i" } else { "a" })),
                 ]);
             }
-            Body::View(view) => {
-                for read in &view.reads {
+            Body::View(ViewBody { reads, .. })
+            | Body::Table(TableBody {
+                materialized: Some(Materialized { reads, .. }),
+                ..
+            }) => {
+                for read in reads {
                     rows.push([
                         ("classid", Datum::Oid(REWRITE)),
                         ("objid", Datum::Oid(object.oid)),

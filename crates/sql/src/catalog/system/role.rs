@@ -133,7 +133,7 @@ fn default_privileges(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("oid", Datum::Oid(oid)),
             ("defaclrole", Datum::Oid(body.role)),
             ("defaclnamespace", Datum::Oid(*schema)),
-            ("defaclobjtype", text(&kind.to_string())),
+            ("defaclobjtype", text(kind.to_string())),
             ("defaclacl", array(Kind::Text, entries)),
         ]);
     }

@@ -306,7 +306,24 @@ fn table_class(
         ),
         ("relhasindex", flag(!table.indexes.is_empty())),
         ("relpersistence", persistence.clone()),
-        ("relkind", text(if is_partitioned { "p" } else { "r" })),
+        (
+            "relkind",
+            text(match (&table.materialized, is_partitioned) {
+                (Some(_), _) => "m",
+                (None, true) => "p",
+                (None, false) => "r",
+            }),
+        ),
+        ("relhasrules", flag(table.materialized.is_some())),
+        (
+            "relispopulated",
+            flag(
+                table
+                    .materialized
+                    .as_ref()
+                    .is_none_or(|view| view.is_populated),
+            ),
+        ),
         ("relispartition", flag(table.lineage.bound.is_some())),
         (
             "relpartbound",
@@ -611,7 +628,9 @@ fn role_descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 /// The rule that makes a view of its query.
 fn rules(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     for object in from.names.catalog.objects() {
-        if matches!(object.body, Body::View(_)) {
+        let is_materialized =
+            matches!(&object.body, Body::Table(table) if table.materialized.is_some());
+        if is_materialized || matches!(object.body, Body::View(_)) {
             rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("ev_class", Datum::Oid(object.oid)),
