@@ -100,9 +100,9 @@ impl UndoList {
         Ok(records)
     }
 
-    /// Appends an entry with a sealed record. The caller's fence makes the link durable. `spare` has
-    /// offset (0 for none) and bytes of the spare block. Where no block is to be had, the list is
-    /// as it was.
+    /// Appends an entry with a sealed record. The caller's fence makes the link durable. `spare` is
+    /// the offset of the spare block (0 for none) and its bytes. Where no block is to be had, the
+    /// list is as it was.
     pub(super) fn append<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
