@@ -11,17 +11,19 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, Filter, Leaf, Level, Next, Node, Project, Router, Scan, SetKind,
-    SetOperation, Sort, Takes, Values,
+    Access, Arm, Edge, Expr, Filter, Leaf, Level, Next, Node, PartitionKeys, Project, Router, Scan,
+    SetKind, SetOperation, Sort, Takes, Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 impl Binder<'_> {
     /// A table and all that inherit from it.
     pub(super) fn family(
-        &self,
+        &mut self,
         table: &BoundTable,
         marker: Option<&TableInheritance>,
     ) -> Result<Vec<BoundTable>> {
@@ -36,9 +38,42 @@ impl Binder<'_> {
                 object,
                 source,
                 view: table.view.clone(),
+                partition: None,
             });
         }
+        if table.body().lineage.scheme.is_some() {
+            self.tell_partitions(&mut family)?;
+        }
         Ok(family)
+    }
+
+    /// Tells the members of a partitioned table, which comes first, which rows each of them has.
+    fn tell_partitions(&mut self, family: &mut [BoundTable]) -> Result<()> {
+        let mut levels: BTreeMap<Oid, (Arc<Object>, Level)> = BTreeMap::new();
+        let Some((root, members)) = family.split_first_mut() else {
+            return Ok(());
+        };
+        for member in members {
+            let (mut oid, mut parts) = (member.object.oid, Vec::new());
+            while oid != root.object.oid {
+                let object = self.referenced(oid)?;
+                let Some(above) = body_of(&object).lineage.parents.first().copied() else {
+                    break;
+                };
+                let (parent, level) = match levels.entry(above) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        let parent = self.referenced(above)?;
+                        let level = self.level(&parent, &body_of(&parent).columns)?;
+                        new.insert((parent, level))
+                    }
+                };
+                parts.extend(part_of(member.body(), oid, (parent, level)));
+                oid = above;
+            }
+            member.partition = Some(parts.into());
+        }
+        Ok(())
     }
 
     /// The rows of a table, and of those that inherit from it.
@@ -272,6 +307,7 @@ impl Binder<'_> {
             object,
             source,
             view: table.view.clone(),
+            partition: None,
         };
         let target = self.target(&own)?;
         let conflict = match conflict {
@@ -339,6 +375,26 @@ pub(super) fn places_in(table: &TableBody, other: &TableBody) -> Result<Vec<usiz
     places.collect()
 }
 
+/// The keys of a table's rows as those of a partition on a level above it.
+fn part_of(
+    member: &TableBody,
+    oid: Oid,
+    (parent, level): (&Object, &Level),
+) -> Option<PartitionKeys> {
+    let own = level.arms.iter().find(|arm| arm.table == oid)?;
+    let keys = level.keys.iter().map(|(key, _)| match key {
+        Expr::Column(at, _) => member.column(&body_of(parent).columns.get(*at)?.name),
+        _ => None,
+    });
+    let others = level.arms.iter().filter(|arm| arm.table != oid);
+    let others = others.filter(|_| matches!(own.takes, Takes::Rest));
+    Some(PartitionKeys {
+        columns: keys.collect(),
+        takes: own.takes.clone(),
+        others: others.map(|arm| arm.takes.clone()).collect(),
+    })
+}
+
 /// All rows of one table.
 pub(super) fn all_of(table: &BoundTable) -> Node {
     Scan {
@@ -346,6 +402,8 @@ pub(super) fn all_of(table: &BoundTable) -> Node {
         access: Access::All { backward: false },
         condition: None,
         needed: vec![true; table.source.width()],
+        partition: table.partition.clone(),
+        tests: Vec::new(),
     }
     .into()
 }

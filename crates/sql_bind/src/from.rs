@@ -8,9 +8,7 @@ use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{
-    Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values,
-};
+use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,

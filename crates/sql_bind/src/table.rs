@@ -13,7 +13,8 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
-    Expr, OutputColumn, Reference, ReferenceAccess, Source, Target, TargetColumn, UniqueKey, Values,
+    Expr, OutputColumn, PartitionKeys, Reference, ReferenceAccess, Source, Target, TargetColumn,
+    UniqueKey, Values,
 };
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast;
@@ -29,6 +30,8 @@ pub(super) struct BoundTable {
     pub(super) source: Source,
     /// The view that the statement names, if it is not the table itself.
     pub(super) view: Option<Arc<ViewOf>>,
+    /// The partition that it is of the table that the statement names.
+    pub(super) partition: Option<Arc<[PartitionKeys]>>,
 }
 
 impl BoundTable {
@@ -38,6 +41,7 @@ impl BoundTable {
             object,
             source,
             view: None,
+            partition: None,
         }
     }
 

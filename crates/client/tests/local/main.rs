@@ -10,6 +10,7 @@ mod keys;
 mod lifted_plans;
 mod moved;
 mod orphans;
+mod partitions;
 mod plan_cache;
 mod scratch;
 mod scripts;

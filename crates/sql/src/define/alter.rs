@@ -155,6 +155,8 @@ impl Session {
             needed: vec![true; source.width()],
             access: Access::All { backward: false },
             condition: None,
+            partition: None,
+            tests: Vec::new(),
             source,
         }
         .into())

@@ -126,6 +126,9 @@ impl ScanRun {
         self.rows.clear();
         loop {
             match &mut self.reading {
+                Reading::NotBegun if is_left_out(&self.plan, run) => {
+                    self.reading = Reading::Over;
+                }
                 Reading::NotBegun => {
                     self.reading = self.begin(run)?;
                     if matches!(self.plan.access, Access::All { .. })
@@ -335,6 +338,18 @@ impl Operator for ScanRun {
         self.next = 0;
         Ok(())
     }
+}
+
+/// Whether parameters leave the partition out that is read.
+fn is_left_out(plan: &Scan, run: &mut Run<'_>) -> bool {
+    let Some(partition) = plan.partition.as_ref().filter(|_| !plan.tests.is_empty()) else {
+        return false;
+    };
+    let mut tests = plan.tests.clone();
+    for test in &mut tests {
+        settle(test, run);
+    }
+    crate::plan::is_left_out(partition, &tests, &plan.source)
 }
 
 /// Computes the parts of a condition that do not depend on the row. One that fails stays as it is:

@@ -139,7 +139,7 @@ pub(super) fn column_of(expression: &Expr) -> Option<usize> {
 }
 
 /// Whether values of a kind are values of a column's keys.
-fn fits(column: Type, value: Kind) -> bool {
+pub(super) fn fits(column: Type, value: Kind) -> bool {
     use Kind::{Int2, Int4, Int8, Name, Text, Varchar};
     let is_integer = |kind| matches!(kind, Int2 | Int4 | Int8);
     let is_text = |kind| matches!(kind, Text | Varchar | Name);
@@ -149,7 +149,7 @@ fn fits(column: Type, value: Kind) -> bool {
 }
 
 /// A comparison of a column with a value: column, operator seen from it, value.
-fn comparison<'e>(
+pub(super) fn comparison<'e>(
     type_of: &dyn Fn(usize) -> Type,
     condition: &'e Expr,
 ) -> Option<(usize, &'static str, &'e Expr)> {

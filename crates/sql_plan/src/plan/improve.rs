@@ -4,13 +4,18 @@
 
 use super::access;
 use super::decorrelate::decorrelate;
+use super::exclude::leaves_out;
 use super::expression::Expr;
 use super::factor::implied;
 use super::fold::fold;
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
+use super::modify::Change;
 use super::narrow::narrow;
-use super::node::{Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, SetOperation};
+use super::node::{
+    Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, Scan, SetKind, SetOperation,
+    Values,
+};
 use super::order::use_orders;
 use super::prune::prune;
 use super::side::{Side, shifted, side};
@@ -141,13 +146,7 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             conditions.extend(go);
             keep(push(filter.input, conditions), stay)
         }
-        Node::Scan(scan) => {
-            let mut scan = own(scan);
-            let (queries, plain): (Vec<Expr>, Vec<Expr>) =
-                conditions.into_iter().partition(Expr::has_query);
-            access::choose(&mut scan, plain);
-            tested(scan.into(), queries)
-        }
+        Node::Scan(scan) => push_scan(own(scan), conditions),
         Node::System(system) => {
             let mut system = own(system);
             let (queries, plain): (Vec<Expr>, Vec<Expr>) =
@@ -169,23 +168,7 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             distinct.input = push(distinct.input, conditions);
             distinct.into()
         }
-        Node::SetOperation(operation) => {
-            let SetOperation {
-                kind,
-                all,
-                left,
-                right,
-            } = own(operation);
-            let left = push(left, conditions.clone());
-            let right = push(right, conditions);
-            SetOperation {
-                kind,
-                all,
-                left,
-                right,
-            }
-            .into()
-        }
+        Node::SetOperation(operation) => push_operation(own(operation), conditions),
         mut other => {
             let pushed = other.inputs(&mut |input, _| {
                 let inner = std::mem::replace(input, Node::nothing());
@@ -195,6 +178,56 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             debug_assert!(pushed.is_ok(), "the visitor does not fail");
             tested(other, conditions)
         }
+    }
+}
+
+/// A scan with conditions; nothing if they leave its partition out.
+fn push_scan(mut scan: Scan, conditions: Vec<Expr>) -> Node {
+    let (queries, plain): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(Expr::has_query);
+    if leaves_out(&mut scan, &plain) {
+        return Values {
+            rows: Vec::new(),
+            width: scan.source.width(),
+        }
+        .into();
+    }
+    access::choose(&mut scan, plain);
+    tested(scan.into(), queries)
+}
+
+/// A set operation whose inputs have conditions.
+fn push_operation(operation: SetOperation, conditions: Vec<Expr>) -> Node {
+    let left = push(operation.left, conditions.clone());
+    let right = push(operation.right, conditions);
+    if operation.kind == SetKind::Union && operation.all {
+        // One side stays, as the statement may need its columns.
+        if is_nothing(&right) {
+            return left;
+        }
+        if is_nothing(&left) {
+            return right;
+        }
+    }
+    SetOperation {
+        left,
+        right,
+        ..operation
+    }
+    .into()
+}
+
+/// Whether a node has no rows, and changes none.
+fn is_nothing(node: &Node) -> bool {
+    match node {
+        Node::Values(values) => values.rows.is_empty(),
+        Node::Filter(filter) => is_nothing(&filter.input),
+        Node::Project(project) => is_nothing(&project.input),
+        Node::Modify(modify) => match modify.change {
+            Change::Update { .. } | Change::Delete { .. } => is_nothing(&modify.input),
+            Change::Insert(_) | Change::Merge(_) => false,
+        },
+        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ mod counted;
 mod counters;
 mod decorrelate;
 mod estimate;
+mod exclude;
 mod explain;
 mod expression;
 mod factor;
@@ -45,6 +46,7 @@ mod walk;
 pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
 pub use counted::counted;
 pub use counters::{Report, Work};
+pub use exclude::is_left_out;
 pub use explain::{Explained, Explainer, ShownWork};
 pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub use modify::{
@@ -58,7 +60,7 @@ pub use node::{
     SortKey, Source, System, Values, Window, WindowCall, Working,
 };
 
-pub use partition::{Edge, Takes};
+pub use partition::{Edge, PartitionKeys, Takes};
 pub use point::{PointChange, PointInsert, PointPlan, PointRow};
 pub use walk::Visitor;
 

@@ -6,6 +6,7 @@
 
 use super::counters::Counters;
 use super::expression::Expr;
+use super::partition::PartitionKeys;
 use crate::catalog::Oid;
 use crate::types::aggregate;
 use crate::types::function::Function;
@@ -76,6 +77,10 @@ pub struct Scan {
     pub condition: Option<Expr>,
     /// The columns that are read; the others come as NULL.
     pub needed: Vec<bool>,
+    /// The partition that the table is of one that the statement names, on each level.
+    pub partition: Option<Arc<[PartitionKeys]>>,
+    /// Conditions with parameters, which may leave the partition out when the plan runs.
+    pub tests: Vec<Expr>,
 }
 
 /// A table as plans use it.

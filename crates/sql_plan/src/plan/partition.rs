@@ -17,6 +17,17 @@ pub enum Takes {
     Between(Vec<Edge>, Vec<Edge>),
 }
 
+/// A partition on a level of those above it.
+#[derive(Clone, Debug)]
+pub struct PartitionKeys {
+    /// The columns of its rows that are the keys; none for an expression.
+    pub columns: Vec<Option<usize>>,
+    /// The keys that it takes.
+    pub takes: Takes,
+    /// Those that others take, if it takes the rest.
+    pub others: Vec<Takes>,
+}
+
 /// A key of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edge {
