@@ -256,6 +256,10 @@ impl<'b> Binder<'b> {
             | SetExpr::Merge(inner) = &*query.body
         {
             if let Some(with) = &query.with {
+                if with.recursive && matches!(inner, Statement::Merge(_)) {
+                    let message = "WITH RECURSIVE is not supported for MERGE statement";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
                 self.with(with)?;
             }
             statement = inner;
