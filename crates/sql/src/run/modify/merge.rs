@@ -8,10 +8,10 @@ use super::change::{moved, strength_of};
 use super::insert::insert;
 use super::noted::{Noted, key_datums};
 use super::route;
-use super::row::{after, remove, store};
+use super::row::{Goal, after, remove, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Merge, MergeAction, MergeClause, Target};
-use crate::run::lock::{Newest, lock_row};
+use crate::run::lock::{Newest, lock_moved_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::Datum;
 use indelible::RowLock;
@@ -50,7 +50,7 @@ pub(super) fn merge(
             return Ok(false);
         }
         let wait = run.environment.wait();
-        let newest = match lock_row(&table.source, &row[..width], (strength, wait), run)? {
+        let newest = match lock_moved_row(&table.source, &row[..width], (strength, wait), run)? {
             Newest::Row(newest) => Some(newest),
             Newest::Gone | Newest::Busy => None,
         };
@@ -89,12 +89,12 @@ fn change(
 ) -> Result<()> {
     let existing: Row = row[..table.source.width()].to_vec();
     let MergeAction::Update(set) = action else {
-        return remove(table, &existing, &mut noted.pending, run);
+        return remove(table, &existing, Goal::Delete, &mut noted.pending, run);
     };
     let after = after(set, &existing, row, run)?;
     match &merge.moves {
         Some(moves) if !route::takes(table, &after, run)? => {
-            remove(table, &existing, &mut noted.pending, run)?;
+            remove(table, &existing, Goal::Move, &mut noted.pending, run)?;
             moved(moves, after, noted, run)?;
         }
         _ => {
