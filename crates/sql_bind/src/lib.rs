@@ -93,7 +93,7 @@ use error::{Result, SqlError, SqlState};
 use indelible::Database;
 use plan::{Expr, Node, OutputColumn, Plan};
 use scope::Clause;
-use sql_parse::{NESTING_MAX, Places, cut, ident_text, object_name};
+use sql_parse::{LineIndex, NESTING_MAX, cut, ident_text, object_name};
 use sql_plan::{catalog, plan};
 use sql_values::{error, types};
 use sqlparser::ast::{SetExpr, Spanned, Statement};
@@ -106,7 +106,7 @@ pub struct Binder<'b> {
     pub names: &'b SessionNames,
     database: &'b Database,
     context: Context<'b>,
-    places: &'b Places,
+    places: &'b LineIndex,
     /// Types of the parameters, as far as they are known.
     parameters: Vec<Option<Type>>,
     /// Literals that are parameters, if the plan is for all statements of a fingerprint.
@@ -173,7 +173,7 @@ impl<'b> Binder<'b> {
         names: &'b SessionNames,
         database: &'b Database,
         context: Context<'b>,
-        places: &'b Places,
+        places: &'b LineIndex,
     ) -> Self {
         Self {
             names,
@@ -386,7 +386,7 @@ impl<'b> Binder<'b> {
     pub fn stored(&mut self, text: &str, scope: Scope) -> Result<Expr> {
         let expression = sql_parse::parse_expression(text)?;
         // Its places are not those of the statement.
-        let places = Places::default();
+        let places = LineIndex::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
         binder.calls = self.calls.take();
         let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);

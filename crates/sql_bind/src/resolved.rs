@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::plan::Expr as Constant;
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Kind, Names as _, Record, Settings, Type, text_io};
-use sql_parse::Places;
+use sql_parse::LineIndex;
 use sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query, Spanned,
     TableAlias, Value,
@@ -373,7 +373,7 @@ impl<'b> Binder<'b> {
     }
 
     /// The log, if the names of the text itself are read, and not those of a view or a function.
-    fn log(&self) -> Option<(&RefCell<Log>, &'b Places)> {
+    fn log(&self) -> Option<(&RefCell<Log>, &'b LineIndex)> {
         let log = self.log.as_ref().filter(|_| self.views.is_empty())?;
         Some((log, self.places))
     }

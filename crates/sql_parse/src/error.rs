@@ -4,13 +4,13 @@
 //! place in the former's message leads to the latter.
 
 use super::depth::too_deep;
-use super::place::Places;
+use super::place::LineIndex;
 use sql_values::error::{SqlError, SqlState};
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, TokenizerError};
 
 /// The error of a text that cannot be cut into tokens.
-pub(crate) fn of_tokenizer(failure: &TokenizerError, places: &Places) -> SqlError {
+pub(crate) fn of_tokenizer(failure: &TokenizerError, places: &LineIndex) -> SqlError {
     let message = if failure.message.contains("Unterminated") || failure.message.contains("EOF") {
         "unterminated quoted string".to_owned()
     } else {
@@ -23,7 +23,7 @@ pub(crate) fn of_tokenizer(failure: &TokenizerError, places: &Places) -> SqlErro
 pub(crate) fn of_parser(
     failure: &ParserError,
     tokens: &[TokenWithSpan],
-    places: &Places,
+    places: &LineIndex,
 ) -> SqlError {
     let message = match failure {
         ParserError::RecursionLimitExceeded => return too_deep(),
@@ -43,7 +43,7 @@ pub(crate) fn of_parser(
 }
 
 /// The error of a token that cannot stand where it stands.
-pub(crate) fn near(token: &TokenWithSpan, places: &Places) -> SqlError {
+pub(crate) fn near(token: &TokenWithSpan, places: &LineIndex) -> SqlError {
     if token.token == Token::EOF {
         return syntax("syntax error at end of input");
     }

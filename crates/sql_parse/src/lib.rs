@@ -43,7 +43,7 @@ pub use own::{
     TwoPhase, identity_change,
 };
 pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
-pub use place::Places;
+pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
     CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, SEARCH,
@@ -106,7 +106,7 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 
 fn parse_any(text: &str) -> Result<Vec<Parsed>> {
     let dialect = PostgreSqlDialect {};
-    let places = Places::new(text);
+    let places = LineIndex::new(text);
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
     let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let text: Arc<str> = text.into();
@@ -170,7 +170,7 @@ pub fn stored_text(part: &impl ToString) -> String {
     let Ok(tokens) = Tokenizer::new(&dialect, &text).tokenize_with_location() else {
         return text;
     };
-    let places = Places::new(&text);
+    let places = LineIndex::new(&text);
     let mut stored = text.clone();
     let mut is_type = false;
     for token in &tokens {
@@ -249,7 +249,7 @@ fn on_large_stack<R: Send>(body: impl FnOnce() -> Result<R> + Send) -> Result<R>
     })
 }
 
-fn parse_one(tokens: &[TokenWithSpan], places: &Places) -> Result<Statement> {
+fn parse_one(tokens: &[TokenWithSpan], places: &LineIndex) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
     let mut parser = parser(&dialect).with_tokens_with_locations(rewrite::rewrite(tokens));
     let statement = parser.parse_statement();

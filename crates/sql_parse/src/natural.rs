@@ -8,7 +8,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::collections::BTreeMap;
 
-use crate::Places;
+use crate::LineIndex;
 
 /// Words that may follow a part of `FROM`, and are no names.
 const AFTER: [Keyword; 21] = [
@@ -43,7 +43,7 @@ pub fn without_natural(text: &str, names: &BTreeMap<usize, Vec<String>>) -> Opti
         .tokenize_with_location()
         .ok()?;
     let tokens: Vec<&TokenWithSpan> = tokens.iter().filter(|token| !is_space(token)).collect();
-    let places = Places::new(text);
+    let places = LineIndex::new(text);
     let natural = tokens.iter().enumerate();
     let natural: Vec<usize> = natural
         .filter(|(_, token)| keyword(token) == Some(Keyword::NATURAL))

@@ -7,7 +7,7 @@
 
 use super::alter::Alter;
 use super::owned::{DefaultPrivileges, SessionDefaults};
-use super::{Places, cut, error};
+use super::{LineIndex, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
 use sqlparser::ast::{Owner, Statement};
@@ -234,7 +234,7 @@ pub enum IdentityChange {
 }
 
 /// The statement, if it is one of these.
-pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+pub(crate) fn parse(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Result<Own>> {
     let mut words = Words::new(tokens, places);
     if words.accept("CHECKPOINT") {
         return Some(words.end().map(|()| Own::Checkpoint));
@@ -291,7 +291,7 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
 }
 
 /// A step of a commit in two phases. `PREPARE transaction AS ...` is another statement.
-fn two_phase(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+fn two_phase(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Result<Own>> {
     for (first, second, phase) in [
         ("PREPARE", "TRANSACTION", TwoPhase::Prepare),
         ("COMMIT", "PREPARED", TwoPhase::Commit),
@@ -311,7 +311,7 @@ fn two_phase(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
 }
 
 /// `CREATE SCHEMA` that is followed by statements for objects in it; none if nothing follows.
-fn schema_with_objects(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+fn schema_with_objects(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Result<Own>> {
     let mut depth = 0_usize;
     let mut starts = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -343,7 +343,7 @@ fn schema_with_objects(tokens: &[TokenWithSpan], places: &Places) -> Option<Resu
 /// A change of an identity column, from its words.
 pub fn identity_change(text: &str) -> Result<IdentityChange> {
     let dialect = PostgreSqlDialect {};
-    let places = Places::new(text);
+    let places = LineIndex::new(text);
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
     let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let mut words = Words::new(&tokens, &places);
@@ -376,12 +376,12 @@ pub fn identity_change(text: &str) -> Result<IdentityChange> {
 /// The words of a statement, from the first that has not been read.
 pub(super) struct Words<'w> {
     pub(super) tokens: Vec<&'w TokenWithSpan>,
-    pub(super) places: &'w Places,
+    pub(super) places: &'w LineIndex,
     pub(super) next: usize,
 }
 
 impl<'w> Words<'w> {
-    fn new(tokens: &'w [TokenWithSpan], places: &'w Places) -> Self {
+    fn new(tokens: &'w [TokenWithSpan], places: &'w LineIndex) -> Self {
         let tokens = tokens
             .iter()
             .filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));

@@ -7,13 +7,13 @@ use sqlparser::tokenizer::{Location, Span};
 
 /// The lines of a text.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct LineIndex {
     text: String,
     /// For each line the byte and the character with which it begins, from 0.
     lines: Vec<(usize, usize)>,
 }
 
-impl Places {
+impl LineIndex {
     /// The places of a text.
     pub fn new(text: &str) -> Self {
         let mut lines = vec![(0, 0)];

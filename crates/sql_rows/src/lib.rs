@@ -44,7 +44,7 @@ pub use files::{Blocks, Files};
 pub use hash::{BuildRowHasher, hash_of};
 pub use partition::{LEVELS_MAX, Partitions};
 pub use sort::{Method, Order, Sorted, Sorter, Usage};
-pub use store::{Place, Store};
+pub use store::{SegmentCache, Store};
 
 use sql_values::types::Datum;
 

@@ -29,7 +29,7 @@ struct Overflow {
 
 /// A reader's last segment of a file.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct SegmentCache {
     segment: u64,
     rows: Vec<Row>,
 }
@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// The row with a number.
-    pub fn get<'s>(&'s self, number: u64, place: &'s mut Place) -> Result<Option<&'s Row>> {
+    pub fn get<'s>(&'s self, number: u64, place: &'s mut SegmentCache) -> Result<Option<&'s Row>> {
         let in_memory = self.rows.len() as u64;
         if number < in_memory {
             return Ok(self.rows.get(number as usize));
@@ -111,7 +111,7 @@ mod tests {
     fn rows_are_read_by_their_numbers_while_others_come() {
         let mut memory = Memory::new(20_000, 1, Arc::default());
         let mut store = Store::new(memory.share());
-        let (mut place, mut back) = (Place::default(), Place::default());
+        let (mut place, mut back) = (SegmentCache::default(), SegmentCache::default());
         for number in 0..3000_u64 {
             store.push(vec![Datum::Int8(number.cast_signed())]).unwrap();
             assert_eq!(store.len(), number + 1);

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::types::Type;
 use sql_bind::{Binder, Resolved, row_scope};
-use sql_parse::{Places, stored_text};
+use sql_parse::{LineIndex, stored_text};
 use sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl Session {
     fn binding_text<R>(&self, text: &str, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
         let mut names = self.environment.names.clone();
         names.role = OWNER;
-        let (database, places) = (self.sql.database(), Places::new(text));
+        let (database, places) = (self.sql.database(), LineIndex::new(text));
         let context = self.environment.context();
         body(&mut Binder::new(&names, database, context, &places))
     }

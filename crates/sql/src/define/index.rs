@@ -17,7 +17,7 @@ use crate::types::function::Volatility;
 use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
 use sql_bind::{Binder, row_scope};
-use sql_parse::{ONLY, Places, ident_text, mark_of, object_name};
+use sql_parse::{LineIndex, ONLY, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintUsingIndex, CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart,
     OrderBySort, Statement,
@@ -234,7 +234,7 @@ impl Session {
 
     /// The type of an expression of an index, whose value may depend on the row only.
     fn index_expression(&self, text: &str, object: &Object, body: &TableBody) -> Result<Type> {
-        let places = Places::default();
+        let places = LineIndex::default();
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);

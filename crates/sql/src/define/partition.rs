@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::state::quoted;
 use crate::types::{Datum, text_io};
 use sql_bind::Binder;
-use sql_parse::{Places, object_name, parse_expression};
+use sql_parse::{LineIndex, object_name, parse_expression};
 use sqlparser::ast::{
     self, Expr, ForValues, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
     PartitionBoundValue,
@@ -26,7 +26,7 @@ use std::sync::Arc;
 impl Session {
     /// Calls `body` with a binder that belongs to no statement.
     pub(super) fn binding<R>(&self, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
-        let places = Places::default();
+        let places = LineIndex::default();
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);

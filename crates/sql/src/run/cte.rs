@@ -8,7 +8,7 @@ use super::{Operator, Row, Run, build, let_go};
 use crate::error::Result;
 use crate::plan::{Recursive, Shared, Working};
 use crate::sink::Batch;
-use sql_rows::{BuildRowHasher, Place, Store};
+use sql_rows::{BuildRowHasher, SegmentCache, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct SharedRows {
 pub(super) struct SharedRun {
     plan: Arc<Shared>,
     next: u64,
-    place: Place,
+    place: SegmentCache,
 }
 
 impl SharedRun {
@@ -30,7 +30,7 @@ impl SharedRun {
         Self {
             plan: Arc::clone(plan),
             next: 0,
-            place: Place::default(),
+            place: SegmentCache::default(),
         }
     }
 

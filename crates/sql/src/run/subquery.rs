@@ -10,7 +10,7 @@ use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
 use crate::sink::Batch;
 use crate::types::Datum;
 use crate::types::array::Array;
-use sql_rows::{BuildRowHasher, Place, Share, Store, bytes_of};
+use sql_rows::{BuildRowHasher, SegmentCache, Share, Store, bytes_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn quantified(
         return Ok(any_equal(&pair[0], &rows, &set));
     }
     let (width, mut unknown) = (pair.len(), false);
-    let (mut at, mut place) = (0_u64, Place::default());
+    let (mut at, mut place) = (0_u64, SegmentCache::default());
     while let Some(inner) = rows.get(at, &mut place)? {
         at += 1;
         if at.is_multiple_of(1024) {
@@ -206,7 +206,7 @@ fn values_of(number: usize, rows: &Store, run: &mut Run<'_>) -> Result<Values> {
 impl ValueSet {
     /// Adds the values of rows; false if there is no room for all of them.
     fn collect(&mut self, rows: &Store) -> Result<bool> {
-        let (mut at, mut place) = (0, Place::default());
+        let (mut at, mut place) = (0, SegmentCache::default());
         while let Some(row) = rows.get(at, &mut place)? {
             at += 1;
             match &row[0] {

@@ -13,7 +13,7 @@ use crate::plan::{
 use crate::sink::Batch;
 use crate::types::window::WindowFunction;
 use crate::types::{Datum, Type};
-use sql_rows::{Order, Place, Sorted, Sorter, Store};
+use sql_rows::{Order, SegmentCache, Sorted, Sorter, Store};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct WindowRun {
 struct Partition {
     rows: Store,
     /// The segment of the rows' file that was read last.
-    place: RefCell<Place>,
+    place: RefCell<SegmentCache>,
     /// The position of the first key.
     keys_at: usize,
     /// The first row of each group of peers: rows that are equal in the order.
@@ -62,7 +62,7 @@ impl Partition {
 struct Results {
     partition: Partition,
     /// The values of each function.
-    columns: Vec<(Store, Place)>,
+    columns: Vec<(Store, SegmentCache)>,
     at: usize,
 }
 
@@ -149,7 +149,10 @@ impl WindowRun {
         }
         let mut columns = Vec::with_capacity(plan.calls.len());
         for call in &plan.calls {
-            columns.push((column(&plan, call, &partition, run)?, Place::default()));
+            columns.push((
+                column(&plan, call, &partition, run)?,
+                SegmentCache::default(),
+            ));
         }
         Ok(Some(Results {
             partition,

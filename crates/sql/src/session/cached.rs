@@ -13,7 +13,7 @@ use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
 use crate::types::{Context, Datum, Kind, text_io};
 use sql_bind::Binder;
-use sql_parse::{Class, Fingerprint, Literal, Places, parse};
+use sql_parse::{Class, Fingerprint, LineIndex, Literal, parse};
 use sqlparser::ast::{SetExpr, Statement};
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Session {
         if parsed.is_deep || parsed.own.is_some() || !is_plain(&statement) {
             return None;
         }
-        let places = Places::new(text);
+        let places = LineIndex::new(text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);

@@ -15,8 +15,8 @@ use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
 use crate::types::{Datum, Type};
 use sql_bind::{Binder, Tracked, not_updatable, type_named};
-use sql_parse::{Parsed, Places, ident_text, object_name};
-use sql_rows::{Place, Store};
+use sql_parse::{LineIndex, Parsed, ident_text, object_name};
+use sql_rows::{SegmentCache, Store};
 use sqlparser::ast::{
     CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, Statement, ValueWithSpan,
 };
@@ -39,7 +39,7 @@ pub(crate) struct Cursor {
     life: Life,
     /// Rows that have come, after those that were not kept because it cannot go back.
     rows: Store,
-    place_of_rows: Place,
+    place_of_rows: SegmentCache,
     not_kept: u64,
     can_go_back: bool,
     is_over: bool,
@@ -207,7 +207,7 @@ impl Session {
                 Life::Transaction
             },
             rows,
-            place_of_rows: Place::default(),
+            place_of_rows: SegmentCache::default(),
             not_kept: 0,
             can_go_back: *scroll != Some(false),
             is_over: false,
@@ -235,7 +235,7 @@ impl Session {
         statement: &Statement,
         types: &[Option<Type>],
     ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
-        let places = Places::new(&parsed.text);
+        let places = LineIndex::new(&parsed.text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
@@ -508,7 +508,7 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).detail(detail));
         }
         let bound = {
-            let places = Places::default();
+            let places = LineIndex::default();
             let environment = &self.environment;
             let database = self.sql.database();
             let mut binder =

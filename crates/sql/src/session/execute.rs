@@ -14,7 +14,7 @@ use crate::state::Running;
 use crate::types::{Context, Datum, Type};
 use indelible::Isolation;
 use sql_bind::Binder;
-use sql_parse::{Parsed, Places};
+use sql_parse::{LineIndex, Parsed};
 use sqlparser::ast::Statement;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Session {
         parsed: &Parsed,
         declared: &[Option<Type>],
     ) -> Result<Option<Arc<Plan>>> {
-        let places = Places::new(&parsed.text);
+        let places = LineIndex::new(&parsed.text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
@@ -250,7 +250,7 @@ impl Session {
     /// Inserts rows into a table; the number of rows.
     pub(crate) fn fill_nodes(&mut self, table: u32, rows: Node) -> Result<u64> {
         let modify = {
-            let places = Places::default();
+            let places = LineIndex::default();
             let environment = &self.environment;
             let database = self.sql.database();
             let mut binder =

@@ -13,7 +13,7 @@ use crate::types::{Context, Kind, Type};
 use indelible::Database;
 use sql_bind::{Binder, KEPT_CALLS, KeptCall, row_scope};
 use sql_bind::{SessionNames, quoted};
-use sql_parse::Places;
+use sql_parse::LineIndex;
 use sql_plan::print::Printer;
 
 /// Everything that texts of definitions are made of.
@@ -207,7 +207,7 @@ impl Definitions<'_> {
 
     /// An expression without columns, as a value of a type.
     pub(crate) fn value(&self, text: &str, data_type: Type) -> String {
-        let places = Places::default();
+        let places = LineIndex::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
         binder.keep_calls();
         let bound = row_scope("", [])
@@ -227,7 +227,7 @@ impl Definitions<'_> {
     }
 
     fn bound(&self, object: &Object, text: &str, wanted: Option<Type>) -> Result<Bound> {
-        let places = Places::default();
+        let places = LineIndex::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
         binder.keep_calls();
         let columns = match &object.body {

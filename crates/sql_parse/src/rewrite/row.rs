@@ -4,7 +4,7 @@
 //! `COALESCE`, whose value is that argument.
 
 use super::Words;
-use crate::Places;
+use crate::LineIndex;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -80,7 +80,7 @@ pub fn shown_text(text: &str) -> String {
     let Ok(tokens) = tokens else {
         return text.to_owned();
     };
-    let (words, places) = (Words::new(&tokens), Places::new(text));
+    let (words, places) = (Words::new(&tokens), LineIndex::new(text));
     let byte = |at: usize| places.byte(tokens[words.places[at]].span.start);
     let mut shown = text.to_owned();
     for at in (0..words.len().saturating_sub(1)).rev() {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::plan::Join;
 use crate::run::{Operator, Row, Run, is_true, store};
 use crate::sink::Batch;
-use sql_rows::{Place, Store};
+use sql_rows::{SegmentCache, Store};
 use std::sync::Arc;
 
 pub(super) struct AgainRun {
@@ -16,7 +16,7 @@ pub(super) struct AgainRun {
     output: Output,
     right: Box<dyn Operator>,
     kept: Option<Store>,
-    place: Place,
+    place: SegmentCache,
     /// The right row that is next for the current left one.
     next: u64,
     /// The right rows that have found a partner, where it matters.
@@ -39,7 +39,7 @@ impl AgainRun {
             output,
             right,
             kept: None,
-            place: Place::default(),
+            place: SegmentCache::default(),
             next: 0,
             matched: Vec::new(),
             unmatched: None,
@@ -137,7 +137,7 @@ impl Operator for AgainRun {
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.kept = None;
-        self.place = Place::default();
+        self.place = SegmentCache::default();
         self.next = 0;
         self.matched.clear();
         self.unmatched = None;

@@ -35,7 +35,7 @@ use fill::Fill;
 pub(super) use noted::Late;
 use noted::Noted;
 pub(crate) use reference::{look_again, settle_late};
-use sql_rows::{Place, Store};
+use sql_rows::{SegmentCache, Store};
 use std::sync::Arc;
 
 /// References of rows of COPY that are looked at together.
@@ -50,7 +50,7 @@ pub(super) struct ModifyRun {
     /// Rows for the client, once all have been changed, and the next of them.
     results: Option<Store>,
     next: u64,
-    place: Place,
+    place: SegmentCache,
 }
 
 impl ModifyRun {
@@ -60,7 +60,7 @@ impl ModifyRun {
             input: build(&plan.input),
             results: None,
             next: 0,
-            place: Place::default(),
+            place: SegmentCache::default(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::state::{Side, Violation};
 use crate::types::Datum;
 use indelible::{Direction, Prefix, RowLock};
 use sql_bind::Binder;
-use sql_parse::{NESTING_MAX, Places};
+use sql_parse::{LineIndex, NESTING_MAX};
 use std::sync::Arc;
 
 /// Looks at everything that was noted, and what follows from it.
@@ -380,7 +380,7 @@ fn still_referenced(
 
 /// The rules of a table that follows another one.
 fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
-    let places = Places::default();
+    let places = LineIndex::default();
     let environment = &run.environment;
     let database = environment.host.sql.database();
     let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
@@ -390,7 +390,7 @@ fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
 /// The default of a column.
 fn default_of(table: &Target, at: usize, run: &mut Run<'_>) -> Result<Datum> {
     let expression = {
-        let places = Places::default();
+        let places = LineIndex::default();
         let environment = &run.environment;
         let database = environment.host.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
