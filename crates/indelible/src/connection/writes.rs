@@ -210,8 +210,8 @@ impl WriteSet {
         }
     }
 
-    /// Forgets the changes since a mark, and which unique keys were locked since; false, and nothing
-    /// is forgotten, if the transaction has rolled back to an earlier one since.
+    /// Forgets the changes since a mark, and which unique keys were locked since; false, and
+    /// nothing is forgotten, if the transaction has rolled back to an earlier one since.
     pub(super) fn roll_back_to(&mut self, mark: StatementSavepoint) -> bool {
         let last = mark.length.checked_sub(1).map(|at| self.log.get(at));
         // The last change before the mark is still there, or there was none that stayed.
