@@ -199,7 +199,7 @@ impl Session {
             Loose::Table(name) if !catalog.uses(&name) => {
                 if let Ok(table) = database.table(&name) {
                     self.sql.forget_numbers(table.id());
-                    let _ = database.drop_table_in_steps(&name, || true);
+                    let _ = database.drop_table(&name);
                 }
             }
             Loose::Index { table, index } if !catalog.uses_index(&table, &index) => {

@@ -112,8 +112,7 @@ impl Drop for Session {
         drop(shared);
         for object in objects {
             if let crate::catalog::Body::Table(table) = &object.body {
-                let database = self.sql.database();
-                let _ = database.drop_table_in_steps(&table.physical, || true);
+                let _ = self.sql.database().drop_table(&table.physical);
             }
         }
     }
