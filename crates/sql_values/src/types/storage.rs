@@ -19,14 +19,13 @@
 //! of intervals included. So equal values may differ as bytes: [`has_exact_keys`] says for which
 //! types, and [`canonical`] gives the form that all equal values share.
 
-use super::array::Array;
 use super::binary_io;
 use super::context::Context;
 use super::datetime::calendar::{
     DATE_INFINITY, DATE_NEGATIVE_INFINITY, DAY, INFINITY, NEGATIVE_INFINITY, UNIX_EPOCH_DAYS,
     timestamp_out_of_range,
 };
-use super::datum::{Datum, Record, Timetz, without_blanks};
+use super::datum::{Datum, Timetz, without_blanks};
 use super::interval::Interval;
 use super::json::Json;
 use super::kind::{Kind, Type};
@@ -115,23 +114,15 @@ pub fn has_exact_keys(of: Type) -> bool {
 pub fn keys_keep_form(of: Type) -> bool {
     match of.kind {
         Kind::Numeric => of.precision().is_some(),
-        Kind::Interval | Kind::Jsonb | Kind::Composite(_) => false,
-        kind => match kind.element() {
-            // Keys of floats are below; those of arrays are bytes.
-            Some(Kind::Float4 | Kind::Float8) => false,
-            Some(kind) => keys_keep_form(Type { kind, ..of }),
-            None => true,
-        },
+        kind => kind != Kind::Interval,
     }
 }
 
-/// The form that all values equal to this one share, for keys. Only numbers and intervals, and
-/// values made of them, have several.
+/// The form that all values equal to this one share, for keys. Only numbers and intervals have
+/// several.
 pub fn canonical(datum: &Datum) -> Datum {
     match datum {
         Datum::Numeric(number) => Datum::Numeric(number.trimmed()),
-        Datum::Float4(-0.0) => Datum::Float4(0.0),
-        Datum::Float8(-0.0) => Datum::Float8(0.0),
         Datum::Interval(interval) => {
             let span = interval.span();
             let micros = span % i128::from(DAY);
@@ -139,15 +130,6 @@ pub fn canonical(datum: &Datum) -> Datum {
             let (months, days) = (days / 30, days % 30);
             Datum::Interval(Interval::new(months as i32, days as i32, micros as i64))
         }
-        Datum::Jsonb(json) => Datum::Jsonb(Arc::new(json.trimmed())),
-        Datum::Array(array) => Datum::Array(Arc::new(Array {
-            elements: array.elements.iter().map(canonical).collect(),
-            ..Array::clone(array)
-        })),
-        Datum::Record(record) => Datum::Record(Arc::new(Record {
-            shape: Arc::clone(&record.shape),
-            fields: record.fields.iter().map(canonical).collect(),
-        })),
         other => other.clone(),
     }
 }

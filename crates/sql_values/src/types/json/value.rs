@@ -37,24 +37,6 @@ impl Json {
         Self::Object(pairs)
     }
 
-    /// The value with numbers that are written without zeros at their ends.
-    #[must_use]
-    pub fn trimmed(&self) -> Self {
-        match self {
-            Self::Number(number) => Self::Number(number.trimmed()),
-            Self::Array(elements) => Self::Array(elements.iter().map(Self::trimmed).collect()),
-            Self::Object(pairs) => {
-                let pairs = pairs.iter();
-                Self::Object(
-                    pairs
-                        .map(|(key, value)| (key.clone(), value.trimmed()))
-                        .collect(),
-                )
-            }
-            other => other.clone(),
-        }
-    }
-
     /// The value of a key of an object.
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {
