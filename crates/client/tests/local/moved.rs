@@ -97,3 +97,34 @@ fn moves_are_errors_above_read_committed() {
     let row = run(&mut one, "SELECT id || ':' || v FROM t");
     assert_eq!(row.as_deref(), Some("7:3"));
 }
+
+/// A row that got another key does not meet a condition on the key, whatever the strength of the
+/// lock: `FOR KEY SHARE` returns what it has seen only where the keys are the same.
+#[test]
+fn a_locking_read_tests_its_condition_on_the_new_key() {
+    let (_scratch, sql) = Scratch::open("moved-read");
+    let mut one = sql.connect().unwrap();
+    for strength in ["KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE"] {
+        for (condition, expected) in [("id = 1", ""), ("v > 0", "2 7")] {
+            run(
+                &mut one,
+                "DROP TABLE IF EXISTS t, seen; CREATE TABLE t (id int PRIMARY KEY, v int); \
+                 CREATE TABLE seen (id int); INSERT INTO t VALUES (1, 1), (2, 1)",
+            );
+            run(
+                &mut one,
+                "BEGIN; UPDATE t SET v = 2 WHERE id = 1; UPDATE t SET id = 7 WHERE id = 1",
+            );
+            let statement =
+                format!("INSERT INTO seen SELECT id FROM t WHERE {condition} FOR {strength}");
+            let waits = begin_to_wait(&sql, sql.connect().unwrap(), statement.clone());
+            run(&mut one, "COMMIT");
+            assert_eq!(waits.join().unwrap().1, "", "{statement}");
+            let seen = run(
+                &mut one,
+                "SELECT coalesce(string_agg(id::text, ' ' ORDER BY id), '') FROM seen",
+            );
+            assert_eq!(seen.as_deref(), Some(expected), "{statement}");
+        }
+    }
+}

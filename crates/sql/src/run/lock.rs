@@ -154,13 +154,14 @@ fn lock_target(
     }
 }
 
-/// Whether two versions of a row have the same unique keys.
+/// Whether two versions of a row have the same primary key and unique keys.
 fn has_same_keys(source: &Source, one: &[Datum], other: &[Datum]) -> bool {
     let indexes = source.table.definition().indexes.into_iter();
-    let mut unique = indexes
+    let unique = indexes
         .filter(|index| index.unique)
         .flat_map(|index| index.columns);
-    unique.all(|at| one[at] == other[at])
+    let mut keys = source.key.iter().copied().chain(unique);
+    keys.all(|at| one[at] == other[at])
 }
 
 impl Operator for LockRun {
