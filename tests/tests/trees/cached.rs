@@ -71,11 +71,11 @@ fn cut_in_a_checkpoint(
     image.disable(disabled);
     let images = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&images);
+    let mut scratch = None;
     image.observe(move |world, _| {
         for choice in ImageChoices::sampled(world, 1, 40) {
-            seen.lock()
-                .unwrap()
-                .push(found(method, &world.image(&choice).unwrap()));
+            let image = world.image_in(&choice, &mut scratch).unwrap();
+            seen.lock().unwrap().push(found(method, image));
         }
     });
     subject.engine.idle().unwrap().checkpoint().unwrap();

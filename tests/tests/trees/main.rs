@@ -320,9 +320,10 @@ fn forgotten_after_the_commit(method: Method, disabled: &str) -> Result<(), Cont
     subject.engine.prepare(GlobalTxnId(9)).unwrap();
     subject.world.disable(disabled);
     subject.engine.commit(Durability::Immediate).unwrap();
+    let mut scratch = None;
     for choice in ImageChoices::sampled(&subject.world, 1, 60) {
-        let image = subject.world.image(&choice).unwrap();
-        let mut engine = open(&image, method, &options(1)).unwrap();
+        let image = subject.world.image_in(&choice, &mut scratch).unwrap();
+        let mut engine = open(image, method, &options(1)).unwrap();
         let found = read(&mut *engine, None);
         if found != content {
             return Err(found);
@@ -542,9 +543,10 @@ fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String
     subject.world.disable(disabled);
     // A page has three rows or so, and its header alone changes.
     subject.change((0..1500).step_by(3), 90);
+    let mut scratch = None;
     for choice in ImageChoices::sampled(&subject.world, 1, 24) {
-        let image = subject.world.image(&choice).unwrap();
-        let opened = open(&image, method, &options(1));
+        let image = subject.world.image_in(&choice, &mut scratch).unwrap();
+        let opened = open(image, method, &options(1));
         let mut engine = opened.map_err(|error| error.to_string())?;
         if read(&mut *engine, None) != subject.content {
             return Err("what was acknowledged is not there".to_owned());

@@ -80,10 +80,11 @@ fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Re
         let before = subject.content.clone();
         let outcome = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&outcome);
+        let mut scratch = None;
         subject.world.observe(move |world, _| {
             for choice in ImageChoices::sampled(world, 1, 32) {
-                let image = world.image(&choice).unwrap();
-                seen.lock().unwrap().push(found(&image, method));
+                let image = world.image_in(&choice, &mut scratch).unwrap();
+                seen.lock().unwrap().push(found(image, method));
             }
         });
         subject.change(ids.iter().copied(), 0);
