@@ -32,6 +32,17 @@ pub(crate) struct Wanted {
 }
 
 impl Claims {
+    /// The transaction has rolled back to a moment at which it had the locks of `mark`. Those of
+    /// rows and codes since then are given back, except of rows that were inserted in a batch; those
+    /// of tables stay.
+    pub(crate) fn roll_back_to(&mut self, mark: Self) {
+        let since = self.rows.iter().filter(|lock| !mark.rows.contains(lock));
+        self.maybe_rows.extend(since.map(|(row, _)| *row));
+        self.maybe_codes.extend(self.codes.difference(&mark.codes));
+        self.rows = mark.rows;
+        self.codes = mark.codes;
+    }
+
     /// A call has failed, and has some of these locks.
     pub(crate) fn may_have(&mut self, wanted: &Wanted) {
         self.maybe_rows.insert(wanted.row);

@@ -30,7 +30,7 @@ pub(crate) struct Client {
     pub(crate) isolation: Isolation,
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) own: Writes,
-    pub(crate) marks: Vec<(StatementSavepoint, Writes)>,
+    pub(crate) marks: Vec<(StatementSavepoint, Writes, Claims)>,
     pub(crate) claims: Claims,
     /// Reads of the snapshot, if it is serializable.
     pub(crate) reads: Vec<Read>,

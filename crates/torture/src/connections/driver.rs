@@ -117,7 +117,8 @@ impl ConnectionDriver {
             Call::Mark => {
                 let mark = self.statement(at)?;
                 let client = &mut self.clients[at];
-                client.marks.push((mark, client.own.clone()));
+                let (own, claims) = (client.own.clone(), client.claims.clone());
+                client.marks.push((mark, own, claims));
                 Ok(())
             }
             Call::RollBack(back) => self.roll_back(at, *back),
@@ -377,10 +378,11 @@ impl ConnectionDriver {
             return Ok(());
         };
         client.marks.truncate(number + 1);
-        let (mark, own) = client.marks[number].clone();
+        let (mark, own, claims) = client.marks[number].clone();
         let rolled_back = client.connection.roll_back_to(mark);
         rolled_back.map_err(|error| Failure::new("rollback", error))?;
         client.own = own;
+        client.claims.roll_back_to(claims);
         Ok(())
     }
 
