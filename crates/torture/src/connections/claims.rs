@@ -33,8 +33,8 @@ pub(crate) struct Wanted {
 
 impl Claims {
     /// The transaction has rolled back to a moment at which it had the locks of `mark`. Those of
-    /// rows and codes since then are given back, except of rows that were inserted in a batch; those
-    /// of tables stay.
+    /// rows and codes since then are given back, except of rows that were inserted in a batch;
+    /// those of tables stay.
     pub(crate) fn roll_back_to(&mut self, mark: Self) {
         let since = self.rows.iter().filter(|lock| !mark.rows.contains(lock));
         self.maybe_rows.extend(since.map(|(row, _)| *row));
