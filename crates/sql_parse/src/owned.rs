@@ -1,7 +1,7 @@
 //! Statements about everything of a role: `ALTER DEFAULT PRIVILEGES`, `REASSIGN OWNED`,
 //! `DROP OWNED`, and the settings with which sessions of a role or of the database begin.
 //!
-//! What is granted, and what is set, is a statement of its own, which the parser reads.
+//! The grant, or the setting, is a statement of its own, which the parser reads.
 
 use super::own::{Own, Words};
 use sql_values::error::{Result, SqlError, SqlState};

@@ -153,7 +153,8 @@ impl Connection {
     ) -> Result<()> {
         let mark = self.mark()?;
         self.free_unique_keys(table, &before)?;
-        self.put_gone(table, key, before, Move::Within(Arc::clone(&after)))?;
+        let moved = Move::Within(Arc::clone(&after));
+        self.put_moved(table, key, (Some(before), None), None, moved)?;
         let inserted = self.insert_row(table, after);
         if inserted.is_err() {
             self.roll_back_to(mark)?;
@@ -197,36 +198,27 @@ impl Connection {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;
-        self.put_gone(table, key, before, moved)?;
+        self.put_moved(table, key, (Some(before), None), None, moved)?;
         Ok(true)
-    }
-
-    fn put_gone(
-        &mut self,
-        table: &Table,
-        key: KeyBuf,
-        before: Arc<Row>,
-        moved: Move,
-    ) -> Result<()> {
-        let writes = &mut self.open()?.writes;
-        let table = writes.pool.table(table);
-        writes.push(Change {
-            table,
-            key,
-            before: Some(before),
-            after: None,
-            update: None,
-            moved,
-        });
-        Ok(())
     }
 
     fn put(
         &mut self,
         table: &Table,
         key: KeyBuf,
+        versions: (Version, Version),
+        update: Option<Changes>,
+    ) -> Result<()> {
+        self.put_moved(table, key, versions, update, Move::None)
+    }
+
+    fn put_moved(
+        &mut self,
+        table: &Table,
+        key: KeyBuf,
         (before, after): (Version, Version),
         update: Option<Changes>,
+        moved: Move,
     ) -> Result<()> {
         let writes = &mut self.open()?.writes;
         let table = writes.pool.table(table);
@@ -236,7 +228,7 @@ impl Connection {
             before,
             after,
             update,
-            moved: Move::None,
+            moved,
         });
         Ok(())
     }

@@ -36,7 +36,7 @@ pub fn remove(table: &Table, connection: &mut Connection, oid: Oid) -> Result<()
     Ok(())
 }
 
-/// What a database holds for SQL.
+/// The catalogue of a database, as an opening has read it.
 pub struct Loaded {
     /// Its catalogue.
     pub catalog: Catalog,

@@ -5,7 +5,7 @@
 //! place; ranges are tested again on the rows, because long texts and NULLs are not exactly where
 //! the keys say.
 
-use super::expression::Expr;
+use super::expression::{Expr, Quantified};
 use super::node::{Access, Bound, KeyRange, Scan, Source, System};
 use crate::types::cast::CastContext;
 use crate::types::{Kind, Type, storage};
@@ -257,6 +257,22 @@ pub(super) fn is_ordered(data_type: Type) -> bool {
     storage::has_exact_keys(data_type) && data_type.kind != Kind::Numeric
 }
 
+/// Whether a condition is true exactly where a column is an element of the condition's array.
+pub(super) fn is_element(column: usize, test: &Quantified, source: &Source) -> bool {
+    let is_equality = match &test.condition {
+        Expr::Call(call) => {
+            call.is_equality()
+                && matches!(call.arguments[..], [Expr::Column(0, _), Expr::Column(1, _)])
+        }
+        _ => false,
+    };
+    let element = test.array.kind().element();
+    !test.is_all
+        && is_equality
+        && column_of(&test.left) == Some(column)
+        && element.is_some_and(|element| fits(source.column_type(column), element))
+}
+
 /// The first column is an element of an array.
 fn by_elements(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
     let &first = candidate.columns.first()?;
@@ -264,18 +280,7 @@ fn by_elements(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> O
         let Expr::Quantified(test) = condition else {
             return None;
         };
-        let is_equality = match &test.condition {
-            Expr::Call(call) => {
-                call.is_equality()
-                    && matches!(call.arguments[..], [Expr::Column(0, _), Expr::Column(1, _)])
-            }
-            _ => false,
-        };
-        let element = test.array.kind().element()?;
-        let is_it = !test.is_all
-            && is_equality
-            && column_of(&test.left) == Some(first)
-            && fits(source.column_type(first), element)
+        let is_it = is_element(first, test, source)
             && !test.array.reads_row()
             && !Expr::has_volatile(&test.array);
         is_it.then(|| Choice {

@@ -4,8 +4,8 @@
 //! constants say is known when the plan is made, and what parameters say when it runs. Conditions
 //! that say nothing about keys are left to the rows.
 
-use super::access::{column_of, comparison, fits};
-use super::expression::Expr;
+use super::access::{column_of, comparison, is_element};
+use super::expression::{Expr, Quantified};
 use super::node::{Scan, Source};
 use super::partition::{Edge, PartitionKeys, Takes};
 use crate::types::Datum;
@@ -47,7 +47,7 @@ pub(super) fn leaves_out(scan: &mut Scan, conditions: &[Expr]) -> bool {
     false
 }
 
-/// What conditions say of the values of a column.
+/// The values of a column that conditions allow.
 #[derive(Default)]
 struct Known {
     is_null: bool,
@@ -209,24 +209,8 @@ fn order(value: &Datum, edge: &Edge) -> Ordering {
 }
 
 /// The values with one of which a column is compared.
-fn elements(
-    column: usize,
-    test: &super::expression::Quantified,
-    source: &Source,
-) -> Option<Vec<Datum>> {
-    let is_equality = match &test.condition {
-        Expr::Call(call) => {
-            call.is_equality()
-                && matches!(call.arguments[..], [Expr::Column(0, _), Expr::Column(1, _)])
-        }
-        _ => false,
-    };
-    let element = test.array.kind().element()?;
-    let is_it = !test.is_all
-        && is_equality
-        && column_of(&test.left) == Some(column)
-        && fits(source.column_type(column), element);
-    if !is_it {
+fn elements(column: usize, test: &Quantified, source: &Source) -> Option<Vec<Datum>> {
+    if !is_element(column, test, source) {
         return None;
     }
     let values: Vec<Datum> = match &test.array {

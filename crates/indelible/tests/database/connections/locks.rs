@@ -349,7 +349,7 @@ fn a_deadlock_over_advisory_locks_is_found() {
     });
 }
 
-/// What was locked before the mark stays locked as strongly as it was then.
+/// Locks from before the mark stay as strong as they were then.
 #[test]
 fn a_rollback_to_a_mark_gives_back_what_was_locked_since() {
     everywhere(|db| {

@@ -12,7 +12,7 @@ use crate::run::{Row, Run};
 use crate::types::Datum;
 use indelible::Error;
 
-/// What a row is removed for.
+/// The reason for which a row is removed.
 #[derive(Clone, Copy)]
 pub(super) enum Goal {
     Delete,
