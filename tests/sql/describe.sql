@@ -81,6 +81,14 @@ CREATE INDEX measured_place ON measured (place);
 CREATE TABLE listed (k text, v int) PARTITION BY LIST (k);
 CREATE TABLE listed_ab PARTITION OF listed FOR VALUES IN ('a', 'b');
 CREATE TABLE listed_null PARTITION OF listed FOR VALUES IN (NULL);
+
+CREATE TABLE sorted (id int PRIMARY KEY, note text) PARTITION BY RANGE (id);
+CREATE TABLE sorted_low PARTITION OF sorted FOR VALUES FROM (-5) TO (10);
+CREATE TABLE sorted_high PARTITION OF sorted FOR VALUES FROM (10) TO (MAXVALUE);
+CREATE TABLE named (id bigint, sorted int REFERENCES sorted ON DELETE CASCADE) PARTITION BY LIST (id);
+CREATE TABLE named_one PARTITION OF named FOR VALUES IN (1);
+CREATE TABLE priced (p numeric, b bool) PARTITION BY RANGE (p, b);
+CREATE TABLE priced_low PARTITION OF priced FOR VALUES FROM (0.5, false) TO (7, true);
 CREATE VIEW cheap AS SELECT id, price, feeling FROM item WHERE price < 10;
 COMMENT ON VIEW cheap IS 'for all';
 CREATE VIEW checked AS SELECT a, b FROM plain WHERE a > 0 WITH LOCAL CHECK OPTION;

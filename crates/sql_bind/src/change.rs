@@ -6,11 +6,11 @@
 use super::family::{add_member, all_of, places_in};
 use super::from::Source as Part;
 use super::scope::{Clause, Scope};
-use super::table::BoundTable;
+use super::table::{BoundTable, body_of};
 use super::target::{AssignTarget, is_default};
 use super::view::Verb;
 use super::{Binder, Changed, ident_text, object_name};
-use crate::catalog::{Origin, Privilege};
+use crate::catalog::{Oid, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Moves, Node, OutputColumn,
@@ -55,6 +55,21 @@ impl Binder<'_> {
             };
             binder.update_member(update, (&table, member, &alias), others, moves)
         })
+    }
+
+    /// The way of rows of a partition to the others of a table above it.
+    pub fn moves_below(&mut self, above: Oid, partition: Oid) -> Result<Option<Moves>> {
+        let (object, partition) = (self.referenced(above)?, self.referenced(partition)?);
+        let source = self.source(&object)?;
+        let table = BoundTable::new(object, source);
+        let Some(router) = self.router(&table, None)? else {
+            return Ok(None);
+        };
+        Ok(Some(Moves {
+            router,
+            columns: places_in(table.body(), body_of(&partition))?,
+            table: self.target(&table)?,
+        }))
     }
 
     fn update_member(

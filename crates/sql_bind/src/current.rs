@@ -7,7 +7,7 @@ use super::Binder;
 use super::table::BoundTable;
 use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Node, Source};
+use crate::plan::{Expr, Node, Source, TableRows};
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
 
@@ -71,9 +71,11 @@ fn keys_in(node: &mut Node) -> Vec<Keyed> {
         Node::Limit(limit) => keys_in(&mut Arc::make_mut(limit).input),
         Node::Lock(lock) => {
             let tables = lock.tables.iter();
-            tables
-                .map(|table| of_source(&table.source, table.start, true))
-                .collect()
+            let own = tables.filter_map(|table| match &table.rows {
+                TableRows::Own(source) => Some(of_source(source, table.start, true)),
+                TableRows::OfFamily(_) => None,
+            });
+            own.collect()
         }
         Node::Scan(scan) => vec![of_source(&scan.source, 0, false)],
         _ => Vec::new(),

@@ -11,8 +11,8 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, Filter, Leaf, Level, Next, Node, PartitionKeys, Project, Router, Scan,
-    SetKind, SetOperation, Sort, Takes, Values,
+    Access, Arm, Edge, Expr, FamilyMember, Filter, Leaf, Level, Next, Node, PartitionKeys, Project,
+    Router, Scan, SetKind, SetOperation, Sort, TableRows, Takes, Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
@@ -21,7 +21,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 impl Binder<'_> {
-    /// A table and all that inherit from it.
+    /// A table and all that inherit from it; without those that have no rows, unless it is alone.
     pub(super) fn family(
         &mut self,
         table: &BoundTable,
@@ -43,6 +43,10 @@ impl Binder<'_> {
         }
         if table.body().lineage.scheme.is_some() {
             self.tell_partitions(&mut family)?;
+        }
+        let has_rows = |member: &BoundTable| member.body().lineage.scheme.is_none();
+        if family.iter().any(has_rows) {
+            family.retain(has_rows);
         }
         Ok(family)
     }
@@ -99,38 +103,48 @@ impl Binder<'_> {
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
                 last.is_stored = true;
-                last.source = Some(table.source);
+                last.rows = Some(TableRows::Own(table.source));
             }
             return Ok(part);
         }
+        let with_rows = family.iter();
+        let with_rows = with_rows.filter(|member| member.body().lineage.scheme.is_none());
+        let with_rows: Vec<&BoundTable> = with_rows.collect();
+        let keys = with_rows.iter().map(|member| member.source.key.len());
+        let key_width = keys.max().filter(|_| self.is_locking).unwrap_or(0);
         let width = columns.len();
         let mut nodes = Vec::with_capacity(family.len());
-        for member in &family {
-            if member.body().lineage.scheme.is_some() {
-                continue;
-            }
-            let own = places_in(table.body(), member.body())?;
-            let own = own
-                .into_iter()
-                .map(|at| Expr::Column(at, member.source.column_type(at)));
+        let mut members = Vec::with_capacity(family.len());
+        for member in with_rows {
+            let places = places_in(table.body(), member.body())?;
+            let column = |&at: &usize| Expr::Column(at, member.source.column_type(at));
+            let mut expressions: Vec<Expr> = places.iter().map(column).collect();
+            expressions.push(oid_of(member));
+            expressions.extend(member.source.key.iter().take(key_width).map(column));
+            expressions.resize(width + 1 + key_width, Expr::null(Kind::Int8.plain()));
             nodes.push(Node::from(Project {
                 input: all_of(member),
-                expressions: own.chain([oid_of(member)]).collect(),
+                expressions,
                 has_sets: false,
             }));
+            members.push(FamilyMember {
+                source: member.source.clone(),
+                columns: places,
+            });
         }
         let node = united(nodes).unwrap_or_else(|| {
             Values {
                 rows: Vec::new(),
-                width: width + 1,
+                width: width + 1 + key_width,
             }
             .into()
         });
         let mut part = self.source_of(node, &name, columns, false)?;
-        part.scope.width = width + 1;
+        part.scope.width = width + 1 + key_width;
         if let Some(last) = part.scope.tables.last_mut() {
             last.table_oid = Some(Expr::Column(width, Kind::Oid.plain()));
             last.is_stored = true;
+            last.rows = Some(TableRows::OfFamily(members.into()));
         }
         Ok(part)
     }
@@ -223,6 +237,7 @@ impl Binder<'_> {
             }
         }
         Ok(Level {
+            oid: object.oid,
             table: object.name.clone(),
             keys,
             arms,

@@ -7,7 +7,7 @@ use super::grouping_sets::Groups;
 use super::select::Item;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Aggregate, Expr, Node, Pending, Window};
+use crate::plan::{Aggregate, Expr, Node, Pending, TableRows, Window};
 use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
 
 impl Binder<'_> {
@@ -140,7 +140,8 @@ impl Binder<'_> {
     fn add_dependent(&mut self, keys: &mut Vec<Expr>) {
         let tables = self.scope().tables.clone();
         for table in tables {
-            let (Some(source), Some(start)) = (&table.source, table.columns.first()) else {
+            let (Some(TableRows::Own(source)), Some(start)) = (&table.rows, table.columns.first())
+            else {
                 continue;
             };
             if source.has_row_number() {

@@ -116,6 +116,8 @@ pub struct Binder<'b> {
     lateral: Vec<Scope>,
     /// Whether literals without a type keep none, because a set operation will give them one.
     keeps_unknown: bool,
+    /// Whether rows of the tables in `FROM` will be locked, and need their keys.
+    is_locking: bool,
     /// Queries of `WITH` that can be named, the innermost last.
     shared: Vec<query::Named>,
     /// Numbers given to queries of `WITH`.
@@ -185,6 +187,7 @@ impl<'b> Binder<'b> {
             scopes: Vec::new(),
             lateral: Vec::new(),
             keeps_unknown: false,
+            is_locking: false,
             shared: Vec::new(),
             shared_count: 0,
             changes: Vec::new(),

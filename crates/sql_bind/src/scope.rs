@@ -35,8 +35,8 @@ pub(crate) struct ScopeTable {
     pub alias: String,
     /// Positions in the row of its columns.
     pub columns: Vec<usize>,
-    /// The source, if it is a table with rows of its own.
-    pub source: Option<crate::plan::Source>,
+    /// Its rows, if it is a table.
+    pub rows: Option<crate::plan::TableRows>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
     /// Whether it is a table itself, and no view or query.
@@ -140,7 +140,7 @@ impl Scope {
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
             columns: positions,
-            source: None,
+            rows: None,
             table_oid: None,
             is_stored: false,
             place: None,
@@ -154,7 +154,7 @@ impl Scope {
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
             columns: columns.collect(),
-            source: None,
+            rows: None,
             table_oid: None,
             is_stored: false,
             place: None,

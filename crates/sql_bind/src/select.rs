@@ -56,7 +56,10 @@ impl Binder<'_> {
         locks: &[LockClause],
     ) -> Result<Bound> {
         refuse_other_dialects(select)?;
-        let source = self.from(&select.from)?;
+        let above = std::mem::replace(&mut self.is_locking, !locks.is_empty());
+        let source = self.from(&select.from);
+        self.is_locking = above;
+        let source = source?;
         let (bound, _) = self.within(source.scope, |binder| {
             binder.selected(select, source.node, (order, bounds, locks))
         });
@@ -419,16 +422,11 @@ impl Binder<'_> {
             }
             for table in tables {
                 let is_wanted = of.as_ref().is_none_or(|name| *name == table.alias);
-                if is_wanted && matches!(table.table_oid, Some(Expr::Column(..))) {
-                    let instead = "Lock rows of each of the tables.";
-                    let found = "FOR UPDATE of a table that others inherit from";
-                    return Err(SqlError::unsupported(found, instead));
-                }
-                if let (true, Some(source), Some(start)) =
-                    (is_wanted, table.source, table.columns.first())
+                if let (true, Some(rows), Some(start)) =
+                    (is_wanted, table.rows, table.columns.first())
                 {
                     targets.push(LockTarget {
-                        source,
+                        rows,
                         start: *start,
                         strength,
                         busy,

@@ -3,6 +3,7 @@
 //! The rules of a table are bound when a plan is made. A table of the typed interface has those of
 //! its definition.
 
+use super::family::places_in;
 use super::from::Source as Part;
 use super::scope::Scope;
 use super::select::row_scope;
@@ -13,8 +14,8 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
-    Expr, OutputColumn, PartitionKeys, Reference, ReferenceAccess, Source, Target, TargetColumn,
-    UniqueKey, Values,
+    Expr, KeyRows, OutputColumn, PartitionKeys, Reference, ReferenceAccess, Source, Target,
+    TargetColumn, UniqueKey, Values,
 };
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast;
@@ -369,10 +370,9 @@ impl Binder<'_> {
                 constraint: constraint.name.clone(),
                 other: parent.oid,
                 other_name: parent.name.clone(),
-                other_source: self.source(&parent)?,
+                others: self.key_rows(parent.oid, &foreign.parent_columns)?,
                 columns: foreign.columns.clone(),
-                other_columns: foreign.parent_columns.clone(),
-                access: access_to(body_of(&parent), &foreign.parent_columns),
+                above: None,
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
                 is_full: foreign.is_full,
@@ -382,20 +382,34 @@ impl Binder<'_> {
         Ok(parents)
     }
 
-    /// References of other tables to this one.
+    /// References of other tables to this one, and to those that it is a partition of.
     fn children(&mut self, oid: Oid) -> Result<Vec<Reference>> {
         let catalog = Arc::clone(&self.names.catalog);
         let mut children = Vec::new();
-        for (child, constraint, foreign) in catalog.references_to(oid) {
+        for (child, constraint, foreign) in catalog.references_from_above(oid) {
+            // Its partitions have the key as well, and the rows.
+            if body_of(child).lineage.scheme.is_some() {
+                continue;
+            }
+            let mut columns = foreign.parent_columns.clone();
+            let mut above = None;
+            if foreign.parent != oid {
+                let (parent, own) = (self.referenced(foreign.parent)?, self.referenced(oid)?);
+                let places = places_in(body_of(&parent), body_of(&own))?;
+                for at in &mut columns {
+                    *at = places[*at];
+                }
+                above = Some((foreign.parent, foreign.parent_columns.clone()));
+            }
+            let written_for = catalog.written_for(child, &constraint.name);
             children.push(Reference {
                 oid: constraint.oid,
                 constraint: constraint.name.clone(),
                 other: child.oid,
-                other_name: child.name.clone(),
-                other_source: self.source(child)?,
-                columns: foreign.parent_columns.clone(),
-                other_columns: foreign.columns.clone(),
-                access: access_to(body_of(child), &foreign.columns),
+                other_name: written_for.name.clone(),
+                others: self.key_rows(child.oid, &foreign.columns)?,
+                columns,
+                above,
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
                 is_full: foreign.is_full,
@@ -403,6 +417,30 @@ impl Binder<'_> {
             });
         }
         Ok(children)
+    }
+
+    /// The tables that have the rows of a table, with some of its columns: itself, or its
+    /// partitions.
+    pub fn key_rows(&mut self, oid: Oid, columns: &[usize]) -> Result<Vec<KeyRows>> {
+        let object = self.referenced(oid)?;
+        let table = BoundTable::new(Arc::clone(&object), self.source(&object)?);
+        let family = match table.body().lineage.scheme {
+            Some(_) => self.family(&table, None)?,
+            None => vec![table.clone()],
+        };
+        let with_rows = family.into_iter();
+        let with_rows = with_rows.filter(|member| member.body().lineage.scheme.is_none());
+        let key_rows = with_rows.map(|member| {
+            let places = places_in(table.body(), member.body())?;
+            let columns: Vec<usize> = columns.iter().map(|&at| places[at]).collect();
+            Ok(KeyRows {
+                access: access_to(member.body(), &columns),
+                columns,
+                partition: member.partition.unwrap_or_default(),
+                source: member.source,
+            })
+        });
+        key_rows.collect()
     }
 
     /// The default of a column; NULL if it has none.

@@ -226,7 +226,7 @@ impl Session {
             }
             return Err(no_column(name, &table));
         };
-        self.refuse_partition_key(&old, at, (name, &table))?;
+        self.refuse_partition_key(&old, at, (name, &table), "drop")?;
         self.drop_readers_of_column((&object, at), name, cascade)?;
         let mut gone: Vec<String> = Vec::new();
         for constraint in &old.constraints {
@@ -250,7 +250,9 @@ impl Session {
             self.drop_constraint_named(oid, &name, true, cascade)?;
         }
         let what = format!("column {name} of table {table}");
-        self.drop_users(oid, &what, cascade, |columns| columns.contains(&at))?;
+        self.drop_users(oid, (&what, &what), cascade, |columns| {
+            columns.contains(&at)
+        })?;
         self.drop_forms_of(oid, at)?;
         let mut object = self.altered(oid)?;
         let old = table_body(&mut object)?.clone();
@@ -283,18 +285,19 @@ impl Session {
         self.move_references(oid, at)
     }
 
-    /// Fails if partitions are by a column that is to go.
+    /// Fails if partitions are by a column that is to go, or to have another type.
     fn refuse_partition_key(
         &self,
         old: &TableBody,
         at: usize,
         (name, table): (&str, &str),
+        verb: &str,
     ) -> Result<()> {
         for key in old.lineage.scheme.iter().flat_map(|scheme| &scheme.keys) {
             let read = self.check_expression(key, table, &old.columns, None)?;
             if read.contains(&at) {
                 let message = format!(
-                    "cannot drop column \"{name}\" because it is part of the partition key of relation \"{table}\""
+                    "cannot {verb} column \"{name}\" because it is part of the partition key of relation \"{table}\""
                 );
                 return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
             }
@@ -387,6 +390,7 @@ impl Session {
                 data_type, using, ..
             } => {
                 let target = type_named(&self.environment.names, data_type)?;
+                self.refuse_partition_key(body, at, (name, &table), "alter")?;
                 self.refuse_readers_of_column(oid, at, name)?;
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }

@@ -4,12 +4,14 @@
 
 use super::alter::table_body;
 use super::column::{Written, add_constraint};
-use crate::catalog::{Body, Column, Constraint, Object, Oid, Rule};
+use crate::catalog::{Body, Constraint, Object, Oid, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
 use crate::state::{Loose, quoted};
+use crate::types::text_io;
 use sqlparser::ast::TableConstraint;
+use std::sync::Arc;
 
 impl Session {
     pub(super) fn rename_constraint(&mut self, oid: Oid, old: &str, new: &str) -> Result<()> {
@@ -180,53 +182,101 @@ impl Session {
     }
 
     /// Fails if a row's new reference names no row.
-    fn check_foreign(&mut self, object: &Object, constraint: &Constraint) -> Result<()> {
+    pub(super) fn check_foreign(&mut self, object: &Object, constraint: &Constraint) -> Result<()> {
         let Rule::Foreign(foreign) = &constraint.rule else {
             return Ok(());
         };
-        let Body::Table(body) = &object.body else {
-            return Ok(());
-        };
         let parent = self.altered(foreign.parent)?;
-        let Body::Table(parent_body) = &parent.body else {
-            return Ok(());
-        };
-        let name = |object: &Object| {
-            let schema = self.catalog().object(object.namespace);
-            let schema = schema.map_or("public", |schema| &schema.name);
-            format!("{}.{}", quoted(schema), quoted(&object.name))
-        };
-        let quoted = |columns: &[Column], places: &[usize], alias: &str| -> Vec<String> {
-            let names = places.iter().map(|&at| quoted(&columns[at].name));
-            names.map(|column| format!("{alias}.{column}")).collect()
-        };
-        let own = quoted(&body.columns, &foreign.columns, "c");
-        let theirs = quoted(&parent_body.columns, &foreign.parent_columns, "p");
-        let not_null: Vec<String> = own
-            .iter()
-            .map(|column| format!("{column} is not null"))
-            .collect();
-        let equal: Vec<String> = own
-            .iter()
-            .zip(&theirs)
-            .map(|(one, other)| format!("{one} = {other}"))
-            .collect();
+        let own = columns_of(object, &foreign.columns, "c");
+        let theirs = columns_of(&parent, &foreign.parent_columns, "p");
+        let not_null = own.iter().map(|column| format!("{column} is not null"));
         let text = format!(
-            "select 1 from {} c where {} and not exists (select 1 from {} p where {}) limit 1",
-            name(object),
-            not_null.join(" and "),
-            name(&parent),
-            equal.join(" and ")
+            "select {} from {} c where {} and not exists (select 1 from {} p where {}) limit 1",
+            own.join(", "),
+            self.full_name(object),
+            not_null.collect::<Vec<_>>().join(" and "),
+            self.full_name(&parent),
+            equal(&own, &theirs),
         );
-        if self.query_rows(&text)?.is_empty() {
+        let Some(key) = self.key_found(&text, object, &foreign.columns)? else {
             return Ok(());
-        }
+        };
         let message = format!(
             "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
             object.name, constraint.name
         );
-        let detail = format!("A key is not present in table \"{}\".", parent.name);
+        let detail = format!("Key {key} is not present in table \"{}\".", parent.name);
         Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail))
+    }
+
+    /// Fails if rows of a partition that is to leave its table are referred to as rows of it.
+    pub(super) fn check_leaving(&mut self, partition: &Object) -> Result<()> {
+        let catalog = self.catalog();
+        let references = catalog.references_from_above(partition.oid);
+        let references = references.filter(|(child, constraint, foreign)| {
+            let is_written_here = catalog.written_for(child, &constraint.name).oid == child.oid;
+            foreign.parent != partition.oid && is_written_here
+        });
+        let references = references
+            .map(|(child, constraint, foreign)| {
+                (Arc::clone(child), constraint.name.clone(), foreign.clone())
+            })
+            .collect::<Vec<_>>();
+        for (child, constraint, foreign) in references {
+            // A partition has the names of the columns, and not their places.
+            let parent = self.altered(foreign.parent)?;
+            let own = columns_of(&child, &foreign.columns, "c");
+            let theirs = columns_of(&parent, &foreign.parent_columns, "p");
+            let text = format!(
+                "select {} from {} c, {} p where {} limit 1",
+                own.join(", "),
+                self.full_name(&child),
+                self.full_name(partition),
+                equal(&own, &theirs),
+            );
+            if let Some(key) = self.key_found(&text, &child, &foreign.columns)? {
+                let message = format!(
+                    "removing partition \"{}\" violates foreign key constraint \"{constraint}\"",
+                    partition.name
+                );
+                let child = &child.name;
+                let detail = format!("Key {key} is still referenced from table \"{child}\".");
+                return Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of a query for the values of columns, as errors show a key.
+    fn key_found(
+        &mut self,
+        query: &str,
+        object: &Object,
+        columns: &[usize],
+    ) -> Result<Option<String>> {
+        let rows = self.query_rows(query)?;
+        let (Some(row), Body::Table(body)) = (rows.first(), &object.body) else {
+            return Ok(None);
+        };
+        let columns = columns.iter().map(|&at| &body.columns[at]);
+        let context = self.environment.context();
+        let values = columns.clone().zip(row);
+        let values = values
+            .map(|(column, value)| text_io::print(value, column.data_type.kind, &context))
+            .collect::<Result<Vec<_>>>()?;
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        Ok(Some(format!(
+            "({})=({})",
+            names.join(", "),
+            values.join(", ")
+        )))
+    }
+
+    /// The name of a table with its schema, as a statement has it.
+    fn full_name(&self, object: &Object) -> String {
+        let schema = self.catalog().object(object.namespace);
+        let schema = schema.map_or("public", |schema| &schema.name);
+        format!("{}.{}", quoted(schema), quoted(&object.name))
     }
 
     pub(super) fn drop_constraint_named(
@@ -261,7 +311,8 @@ impl Session {
             Rule::Check { .. } | Rule::Foreign(_) => return self.put(object, None),
         };
         let what = format!("constraint {name} on table {table}");
-        self.drop_users(oid, &what, cascade, |used| used == columns)?;
+        let needed = (what.as_str(), &*format!("index {name}"));
+        self.drop_users(oid, needed, cascade, |used| used == columns)?;
         let body = table_body(&mut object)?;
         body.indexes.retain(|index| index.name != name);
         if is_primary {
@@ -280,6 +331,22 @@ impl Session {
         }
         self.put(object, None)
     }
+}
+
+/// Columns of a table as a query has them that calls it `alias`.
+fn columns_of(object: &Object, columns: &[usize], alias: &str) -> Vec<String> {
+    let Body::Table(body) = &object.body else {
+        return Vec::new();
+    };
+    let names = columns.iter().map(|&at| quoted(&body.columns[at].name));
+    names.map(|column| format!("{alias}.{column}")).collect()
+}
+
+/// The condition that expressions are equal to others.
+fn equal(these: &[String], others: &[String]) -> String {
+    let pairs = these.iter().zip(others);
+    let pairs = pairs.map(|(one, other)| format!("{one} = {other}"));
+    pairs.collect::<Vec<_>>().join(" and ")
 }
 
 fn no_constraint(name: &str, table: &str) -> SqlError {

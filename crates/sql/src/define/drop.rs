@@ -3,7 +3,7 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
-use crate::catalog::{Body, Catalog, Index, Names, Object, Oid, Rule, TableBody};
+use crate::catalog::{Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -163,15 +163,34 @@ impl Session {
         object: &Arc<Object>,
         cascade: bool,
     ) -> Result<()> {
+        let catalog = self.catalog();
+        let from_above = catalog.references_from_above(object.oid);
+        let from_above = from_above.filter(|(.., foreign)| foreign.parent != object.oid);
+        let users = from_above.filter_map(|(child, constraint, _)| {
+            let is_written_here = catalog.written_for(child, &constraint.name).oid == child.oid;
+            is_written_here.then(|| foreign_key_of(child, constraint))
+        });
+        let users = users.collect();
+        self.drop_family(object, users, cascade)
+    }
+
+    /// Drops an object with its partitions, and with `cascade` everything that needs it, of which
+    /// some is known.
+    fn drop_family(
+        &mut self,
+        object: &Arc<Object>,
+        mut dependents: Vec<(String, Dependent)>,
+        cascade: bool,
+    ) -> Result<()> {
         // Partitions are parts of their table.
         for heir in self.catalog().heirs(object.oid) {
             let partition = self.catalog().object(heir).cloned();
             let partition = partition.filter(|heir| is_partition(heir));
             if let Some(partition) = partition {
-                self.drop_with_dependents(&partition, cascade)?;
+                self.drop_family(&partition, Vec::new(), cascade)?;
             }
         }
-        let dependents = self.dependents(object.oid);
+        dependents.extend(self.dependents(object.oid));
         if !dependents.is_empty() && !cascade {
             let kind = object.kind_name();
             let name = match &object.body {
@@ -293,12 +312,11 @@ impl Session {
                         }
                     }
                     for constraint in &table.constraints {
-                        if matches!(&constraint.rule, Rule::Foreign(foreign) if foreign.parent == oid)
-                        {
-                            found.push((
-                                format!("constraint {} on table {}", constraint.name, other.name),
-                                Dependent::Constraint(other.oid, constraint.oid),
-                            ));
+                        let is_user =
+                            matches!(&constraint.rule, Rule::Foreign(one) if one.parent == oid);
+                        let written_for = self.catalog().written_for(other, &constraint.name);
+                        if is_user && written_for.oid == other.oid {
+                            found.push(foreign_key_of(other, constraint));
                         }
                     }
                 }
@@ -308,23 +326,39 @@ impl Session {
         found
     }
 
+    /// Drops a constraint of a table, and those that its partitions have from it.
     pub(super) fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
         let Some(object) = self.catalog().object(table) else {
             return Ok(());
         };
         let mut object = Object::clone(object);
+        let mut name = None;
         if let Body::Table(body) = &mut object.body {
+            let mut constraints = body.constraints.iter();
+            let found = constraints.find(|own| own.oid == constraint);
+            name = found.map(|own| own.name.clone());
             body.constraints.retain(|own| own.oid != constraint);
         }
-        self.put(object, None)
+        self.put(object, None)?;
+        let Some(name) = name else {
+            return Ok(());
+        };
+        for partition in self.catalog().partitions(table) {
+            if let Body::Table(body) = &self.altered(partition)?.body
+                && let Some(own) = body.constraints.iter().find(|own| own.name == name)
+            {
+                self.drop_constraint(partition, own.oid)?;
+            }
+        }
+        Ok(())
     }
 
     /// Drops the foreign keys to columns of a table before these, or what makes them unique, go;
-    /// fails if there are any without CASCADE.
+    /// fails if there are any without CASCADE. Both are named, what goes and what they need.
     pub(super) fn drop_users(
         &mut self,
         oid: Oid,
-        what: &str,
+        (what, needed): (&str, &str),
         cascade: bool,
         reads: impl Fn(&[usize]) -> bool,
     ) -> Result<()> {
@@ -332,11 +366,21 @@ impl Session {
             .catalog()
             .references_to(oid)
             .filter(|(.., foreign)| reads(&foreign.parent_columns))
-            .map(|(child, constraint, _)| (child.oid, constraint.oid, child.name.clone()))
+            .filter(|(child, constraint, _)| {
+                let written_for = self.catalog().written_for(child, &constraint.name);
+                written_for.oid == child.oid
+            })
+            .map(|(child, constraint, _)| {
+                let (user, _) = foreign_key_of(child, constraint);
+                (child.oid, constraint.oid, user)
+            })
             .collect();
-        if let (Some((.., child)), false) = (users.first(), cascade) {
+        if !users.is_empty() && !cascade {
             let message = format!("cannot drop {what} because other objects depend on it");
-            let detail = format!("a foreign key of table {child} depends on it");
+            let detail = users
+                .iter()
+                .map(|(.., user)| format!("{user} depends on {needed}"));
+            let detail = detail.collect::<Vec<_>>().join("\n");
             let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
             return Err(
                 SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -344,7 +388,9 @@ impl Session {
                     .hint(hint),
             );
         }
-        for (child, constraint, _) in users {
+        for (child, constraint, user) in users {
+            let host = &mut self.environment.host;
+            host.notice(format!("drop cascades to {user}"));
             self.drop_constraint(child, constraint)?;
         }
         Ok(())
@@ -391,7 +437,8 @@ impl Session {
         if let Some(gone) = gone.filter(|index| index.is_unique).map(columns) {
             let mut uniques = body.indexes.iter().filter(|index| index.is_unique);
             if !uniques.any(|index| index.name != name && columns(index) == gone) {
-                self.drop_users(object.oid, &format!("index {name}"), cascade, |used| {
+                let what = format!("index {name}");
+                self.drop_users(object.oid, (&what, &what), cascade, |used| {
                     let mut used = used.to_vec();
                     used.sort_unstable();
                     used == gone
@@ -482,6 +529,12 @@ impl Session {
 
 fn is_partition(object: &Object) -> bool {
     matches!(&object.body, Body::Table(table) if table.lineage.bound.is_some())
+}
+
+/// A foreign key as a thing that needs the table that it refers to.
+fn foreign_key_of(table: &Object, constraint: &Constraint) -> (String, Dependent) {
+    let what = format!("constraint {} on table {}", constraint.name, table.name);
+    (what, Dependent::Constraint(table.oid, constraint.oid))
 }
 
 /// A thing that needs an object.

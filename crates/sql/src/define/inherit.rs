@@ -106,6 +106,10 @@ fn for_heir(
             ..
         } => check.name = added.map(|name| Ident::with_quote('"', name)),
         AlterTableOperation::AddConstraint { .. } if !is_partition => return None,
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::ForeignKey(foreign),
+            ..
+        } => foreign.name = added.map(|name| Ident::with_quote('"', name)),
         AlterTableOperation::AddColumn { if_not_exists, .. } => *if_not_exists = true,
         AlterTableOperation::DropConstraint { if_exists, .. } => *if_exists = true,
         _ => {}

@@ -303,7 +303,7 @@ impl Session {
             at += 1;
             let children: Vec<Arc<Object>> = self
                 .catalog()
-                .references_to(object.oid)
+                .references_from_above(object.oid)
                 .map(|(child, ..)| Arc::clone(child))
                 .collect();
             for child in children {

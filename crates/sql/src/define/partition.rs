@@ -482,7 +482,20 @@ impl Session {
             bound: Some(bound),
             scheme: own.lineage.scheme.clone(),
         };
-        self.set_lineage(child.oid, lineage)
+        self.set_lineage(child.oid, lineage)?;
+        self.check_inherited_references(&above, child.oid)
+    }
+
+    /// Fails if a row of a new partition breaks a reference of the table above.
+    fn check_inherited_references(&mut self, above: &Object, partition: Oid) -> Result<()> {
+        let partition = self.altered(partition)?;
+        for own in &body_of(&partition)?.constraints {
+            let mut inherited = body_of(above)?.constraints.iter();
+            if inherited.any(|one| one.name == own.name) {
+                self.check_foreign(&partition, own)?;
+            }
+        }
+        Ok(())
     }
 
     /// Fails unless a table has the columns and checks of a table above.
@@ -591,6 +604,7 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
         }
+        self.check_leaving(&child)?;
         let alone = Lineage {
             scheme: lineage.scheme.clone(),
             ..Lineage::default()

@@ -349,11 +349,6 @@ impl Session {
             let message = format!("referenced relation \"{parent}\" is not a table");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
-        if parent_body.lineage.scheme.is_some() {
-            let instead = "Refer to one of the partitions.";
-            let found = "a foreign key that refers to a partitioned table";
-            return Err(SqlError::unsupported(found, instead));
-        }
         let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
         let parent_columns = if referred.is_empty() {
             let primary = parent_body.primary().ok_or_else(|| {

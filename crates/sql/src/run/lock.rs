@@ -7,7 +7,7 @@
 use super::storage::{key_of, read_row};
 use super::{Operator, Row, Run, build, is_true};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Busy, Lock, LockTarget, Source};
+use crate::plan::{Busy, Lock, LockTarget, Source, TableRows};
 use crate::sink::Batch;
 use crate::types::Datum;
 use indelible::{Found, Moved, RowLock, Wait};
@@ -114,42 +114,99 @@ fn lock_target(
     changed: &mut bool,
     run: &mut Run<'_>,
 ) -> Result<bool> {
-    let width = target.source.width();
-    let place = target.start..target.start + width;
-    let own = &row[place.clone()];
-    if target.source.key.iter().all(|&at| own[at].is_null()) {
-        // The side of an outer join that has no row.
+    let members = match &target.rows {
+        TableRows::Own(source) => {
+            let place = target.start..target.start + source.width();
+            let own = &row[place.clone()];
+            if source.key.iter().all(|&at| own[at].is_null()) {
+                // The side of an outer join that has no row.
+                return Ok(true);
+            }
+            return match lock_own(target, source, own, run)? {
+                Locked::Left => Ok(false),
+                Locked::AsSeen => Ok(true),
+                Locked::Changed(newest) => {
+                    *changed = true;
+                    row.splice(place, newest);
+                    Ok(true)
+                }
+            };
+        }
+        TableRows::OfFamily(members) => members,
+    };
+    let width = members.first().map_or(0, |member| member.columns.len());
+    let (seen, hidden) = row[target.start..].split_at(width);
+    let [Datum::Oid(from), key @ ..] = hidden else {
         return Ok(true);
+    };
+    let mut members = members.iter();
+    let member = members.find(|member| member.source.oid == *from);
+    let member = member.ok_or_else(|| SqlError::internal("a row is one of the family's"))?;
+    let mut own = vec![Datum::Null; member.source.width()];
+    for (&at, value) in member.source.key.iter().zip(key) {
+        own[at] = value.clone();
     }
+    for (&at, value) in member.columns.iter().zip(seen) {
+        own[at] = value.clone();
+    }
+    match lock_own(target, &member.source, &own, run)? {
+        Locked::Left => Ok(false),
+        Locked::AsSeen => Ok(true),
+        Locked::Changed(newest) => {
+            for (value, &at) in row[target.start..].iter_mut().zip(&member.columns) {
+                *changed |= *value != newest[at];
+                *value = newest[at].clone();
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// A row after the attempt to lock it.
+enum Locked {
+    /// It is not to pass.
+    Left,
+    /// Nobody has changed it, or not what the lock is about.
+    AsSeen,
+    /// Its newest state.
+    Changed(Row),
+}
+
+/// Locks a row of a table with rows of its own.
+fn lock_own(
+    target: &LockTarget,
+    source: &Source,
+    own: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<Locked> {
     let before = run.state.changed.as_ref();
-    let key = || target.source.key.iter().map(|&at| own[at].clone());
-    if before.is_some_and(|before| before.contains(&(target.source.oid, key().collect()))) {
+    let key = || source.key.iter().map(|&at| own[at].clone());
+    if before.is_some_and(|before| before.contains(&(source.oid, key().collect()))) {
         // A query of WITH has changed it.
-        return Ok(false);
+        return Ok(Locked::Left);
     }
     let wait = match target.busy {
         Busy::Wait => run.environment.wait(),
         Busy::Fail | Busy::Skip => Wait::Never,
     };
-    match lock_moved_row(&target.source, own, (target.strength, wait), run)? {
-        Newest::Gone => Ok(false),
-        Newest::Busy if target.busy == Busy::Skip => Ok(false),
+    match lock_moved_row(source, own, (target.strength, wait), run)? {
+        Newest::Gone => Ok(Locked::Left),
+        Newest::Busy if target.busy == Busy::Skip => Ok(Locked::Left),
         Newest::Busy => {
             let message = format!(
                 "could not obtain lock on row in relation \"{}\"",
-                target.source.name
+                source.name
             );
             Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message))
         }
         Newest::Row(newest) => {
             // `FOR KEY SHARE` lets others change the rest of the row, and returns what it has seen.
-            let is_as_seen = target.strength == RowLock::KeyShare
-                && has_same_keys(&target.source, &row[place.clone()], &newest);
-            if !is_as_seen && newest[..] != row[place.clone()] {
-                *changed = true;
-                row.splice(place, newest);
-            }
-            Ok(true)
+            let is_as_seen =
+                target.strength == RowLock::KeyShare && has_same_keys(source, own, &newest);
+            Ok(match is_as_seen || newest[..] == *own {
+                true => Locked::AsSeen,
+                false => Locked::Changed(newest),
+            })
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::oid::Oid;
 use crate::error::Result;
 use sql_values::codec::{Reader, Writer};
+use sql_values::types::Kind;
 use std::fmt::{self, Display, Formatter};
 
 /// The place of a table among others.
@@ -158,29 +159,49 @@ impl Display for Scheme {
     }
 }
 
-impl Display for PartitionBound {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl PartitionBound {
+    /// The bound as definitions have it, of keys of these kinds.
+    pub fn printed(&self, kinds: &[Kind]) -> String {
+        let list = |values: Vec<String>| values.join(", ");
         match self {
-            Self::Default => write!(f, "DEFAULT"),
+            Self::Default => "DEFAULT".to_owned(),
             Self::In(values) => {
+                let kind = kinds.first().copied().unwrap_or(Kind::Text);
                 let values = values.iter().map(|value| match value {
-                    Some(text) => format!("'{}'", text.replace('\'', "''")),
+                    Some(text) => literal(text, kind),
                     None => "NULL".to_owned(),
                 });
-                let values = values.collect::<Vec<_>>().join(", ");
-                write!(f, "FOR VALUES IN ({values})")
+                format!("FOR VALUES IN ({})", list(values.collect()))
             }
             Self::Range(from, to) => {
                 let [from, to] = [from, to].map(|end| {
-                    let keys = end.iter().map(|key| match key {
+                    let keys = end.iter().enumerate().map(|(at, key)| match key {
                         RangeEnd::Min => "MINVALUE".to_owned(),
                         RangeEnd::Max => "MAXVALUE".to_owned(),
-                        RangeEnd::At(text) => format!("'{}'", text.replace('\'', "''")),
+                        RangeEnd::At(text) => {
+                            literal(text, kinds.get(at).copied().unwrap_or(Kind::Text))
+                        }
                     });
-                    keys.collect::<Vec<_>>().join(", ")
+                    list(keys.collect())
                 });
-                write!(f, "FOR VALUES FROM ({from}) TO ({to})")
+                format!("FOR VALUES FROM ({from}) TO ({to})")
             }
         }
+    }
+}
+
+/// A constant as PostgreSQL prints it: without quotes where it cannot be taken for another type.
+fn literal(text: &str, kind: Kind) -> String {
+    let is_plain = match kind {
+        Kind::Int4 => !text.starts_with('-'),
+        Kind::Numeric => {
+            text.starts_with(|first: char| first.is_ascii_digit()) && text.contains('.')
+        }
+        Kind::Bool => return if text == "t" { "true" } else { "false" }.to_owned(),
+        _ => false,
+    };
+    match is_plain {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "''")),
     }
 }

@@ -50,14 +50,15 @@ pub use exclude::is_left_out;
 pub use explain::{Explained, Explainer, ShownWork};
 pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub use modify::{
-    Arm, Change, Conflict, Insert, Leaf, Level, Merge, MergeAction, MergeClause, Modify, Moves,
-    Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
+    Arm, Change, Conflict, Insert, KeyRows, Leaf, Level, Merge, MergeAction, MergeClause, Modify,
+    Moves, Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
-    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct, Filter,
-    Frame, FrameEnd, FrameUnit, Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock,
-    LockTarget, Node, OverWindow, Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort,
-    SortKey, Source, System, Values, Window, WindowCall, Working,
+    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct,
+    FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join, JoinKind, JoinMethod,
+    KeyRange, Limit, Lock, LockTarget, Node, OverWindow, Project, Recursive, Scan, SetKind,
+    SetOperation, Shared, Sort, SortKey, Source, System, TableRows, Values, Window, WindowCall,
+    Working,
 };
 
 pub use partition::{Edge, PartitionKeys, Takes};

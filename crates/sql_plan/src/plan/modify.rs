@@ -8,7 +8,7 @@
 
 use super::expression::Expr;
 use super::node::{Node, Source};
-use super::partition::Takes;
+use super::partition::{PartitionKeys, Takes};
 use crate::catalog::{Action, Deferral, Oid};
 use crate::types::Datum;
 use std::sync::Arc;
@@ -230,16 +230,14 @@ pub struct Reference {
     pub constraint: String,
     /// The other table: the parent of a reference, or the child that refers.
     pub other: Oid,
-    /// The name of the other table, for messages.
+    /// The name of the other table, for messages; of a partition that of the table that has it.
     pub other_name: String,
-    /// The other table, to be read and changed.
-    pub other_source: Source,
+    /// The tables with the other rows: the other table, or the partitions of a parent.
+    pub others: Vec<KeyRows>,
     /// Columns of this table.
     pub columns: Vec<usize>,
-    /// Columns of the other table.
-    pub other_columns: Vec<usize>,
-    /// The index of the other table that begins with these columns; none for its primary key.
-    pub access: ReferenceAccess,
+    /// The table that the child refers to, and its columns, if this is a partition of it.
+    pub above: Option<(Oid, Vec<usize>)>,
     /// The effect of a new key in the parent.
     pub on_update: Action,
     /// The effect of a deletion in the parent.
@@ -248,6 +246,33 @@ pub struct Reference {
     pub is_full: bool,
     /// The moment of its checks.
     pub deferral: Deferral,
+}
+
+/// A table whose rows have the columns of a foreign key.
+#[derive(Clone, Debug)]
+pub struct KeyRows {
+    /// The table, to be read and changed.
+    pub source: Source,
+    /// The columns.
+    pub columns: Vec<usize>,
+    /// The way to rows by them.
+    pub access: ReferenceAccess,
+    /// The keys of its rows on each level, if it is a partition.
+    pub partition: Arc<[PartitionKeys]>,
+}
+
+impl KeyRows {
+    /// Whether a row of the table may have these values.
+    pub fn may_have(&self, values: &[Datum]) -> bool {
+        self.partition.iter().all(|level| {
+            let keys = level.columns.iter().map(|key| {
+                let at = self.columns.iter().position(|own| Some(*own) == *key)?;
+                values.get(at).cloned()
+            });
+            let keys: Option<Vec<Datum>> = keys.collect();
+            keys.is_none_or(|keys| level.has(&keys))
+        })
+    }
 }
 
 /// The way to the rows of the other table.
@@ -264,6 +289,8 @@ pub enum ReferenceAccess {
 /// A partitioned table.
 #[derive(Clone, Debug)]
 pub struct Level {
+    /// The table.
+    pub oid: Oid,
     /// The name of the table.
     pub table: String,
     /// Expressions over the row, and how they are written.

@@ -519,11 +519,30 @@ pub struct Lock {
     pub recheck: Option<Expr>,
 }
 
+/// The rows of a table.
+#[derive(Clone, Debug)]
+pub enum TableRows {
+    /// Its own.
+    Own(Source),
+    /// Those of several tables that it stands for: in a row the table's columns are followed by
+    /// the number of the member that the row is from, and by the member's key.
+    OfFamily(Arc<[FamilyMember]>),
+}
+
+/// A table that inherits from another one, or a partition of it.
+#[derive(Clone, Debug)]
+pub struct FamilyMember {
+    /// The table.
+    pub source: Source,
+    /// The places in it of the other table's columns.
+    pub columns: Vec<usize>,
+}
+
 /// A table whose rows are locked.
 #[derive(Clone, Debug)]
 pub struct LockTarget {
-    /// The table.
-    pub source: Source,
+    /// The rows.
+    pub rows: TableRows,
     /// The position of its first column in the row.
     pub start: usize,
     /// The kind of lock.

@@ -39,6 +39,16 @@ pub enum Edge {
     Max,
 }
 
+impl PartitionKeys {
+    /// Whether it takes these keys.
+    pub(super) fn has(&self, keys: &[Datum]) -> bool {
+        match self.takes {
+            Takes::Rest => !self.others.iter().any(|other| other.has(keys)),
+            _ => self.takes.has(keys),
+        }
+    }
+}
+
 impl Takes {
     /// Whether it takes these keys; the rest does only if nobody else does.
     pub(super) fn has(&self, keys: &[Datum]) -> bool {

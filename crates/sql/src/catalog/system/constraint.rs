@@ -171,17 +171,7 @@ fn table_constraint(
     let action = |action: fn(&Foreign) -> Action| {
         foreign.map_or(text(""), |foreign| text(action_letter(action(foreign))))
     };
-    let equalities = foreign.map_or(Datum::Null, |foreign| {
-        let operators = foreign
-            .columns
-            .iter()
-            .filter_map(|at| table.columns.get(*at));
-        let operators = operators.map(|column| {
-            let kind = column.data_type.kind;
-            Datum::Oid(sql_bind::system::operator_oid("=", kind, kind))
-        });
-        array(Kind::Oid, operators)
-    });
+    let equalities = foreign.map_or(Datum::Null, |foreign| equalities_of(table, foreign));
     let printed = condition.map(|one| text(from.definitions().check(object, one)));
     let deferral = constraint.rule.deferral();
     let is_proven = !table.unproven.contains(&constraint.oid);
@@ -196,6 +186,14 @@ fn table_constraint(
         ("convalidated", flag(is_proven)),
         ("conrelid", Datum::Oid(object.oid)),
         ("conindid", Datum::Oid(index)),
+        (
+            "conparentid",
+            Datum::Oid(constraint_above(
+                &from.names.catalog,
+                (object.oid, constraint),
+                index,
+            )),
+        ),
         ("confrelid", Datum::Oid(foreign.map_or(0, |one| one.parent))),
         ("confupdtype", action(|foreign| foreign.on_update)),
         ("confdeltype", action(|foreign| foreign.on_delete)),
@@ -214,6 +212,17 @@ fn table_constraint(
         ("conffeqop", equalities),
         ("conbin", printed.unwrap_or(Datum::Null)),
     ]);
+}
+
+/// The operators that compare the columns of a foreign key.
+fn equalities_of(table: &TableBody, foreign: &Foreign) -> Datum {
+    let columns = foreign.columns.iter();
+    let columns = columns.filter_map(|at| table.columns.get(*at));
+    let operators = columns.map(|column| {
+        let kind = column.data_type.kind;
+        Datum::Oid(sql_bind::system::operator_oid("=", kind, kind))
+    });
+    array(Kind::Oid, operators)
 }
 
 fn action_letter(action: Action) -> &'static str {
@@ -238,6 +247,29 @@ impl Sources<'_> {
             indexes.find(|index| index.is_unique && index.columns == foreign.parent_columns);
         index.map_or(0, |index| index.oid)
     }
+}
+
+/// The constraint of a partitioned table that one of a partition belongs to; 0 if there is none. A
+/// key belongs to it by its index, a foreign key by its name.
+fn constraint_above(catalog: &Catalog, (table, constraint): (Oid, &Constraint), index: Oid) -> Oid {
+    let above = match constraint.rule {
+        Rule::Check { .. } => None,
+        Rule::Foreign(_) => {
+            let above = catalog.partition_parent(table);
+            let above = above.and_then(|above| catalog.object(above));
+            above.map(|above| (above, &constraint.name))
+        }
+        Rule::Primary { .. } | Rule::Unique { .. } => {
+            let above = catalog.partition_parent(index);
+            let above = above.and_then(|above| catalog.index(above));
+            above.map(|(above, index)| (above, &index.name))
+        }
+    };
+    let found = above.and_then(|(above, name)| match &above.body {
+        Body::Table(above) => above.constraints.iter().find(|one| one.name == *name),
+        _ => None,
+    });
+    found.map_or(0, |one| one.oid)
 }
 
 /// The sequence that a default asks for a number.

@@ -274,6 +274,18 @@ fn view_options(view: &ViewBody) -> Datum {
     array(Kind::Text, texts)
 }
 
+/// The bound of a partition.
+fn bound_of(from: &Sources<'_>, table: &TableBody) -> Option<String> {
+    let bound = table.lineage.bound.as_ref()?;
+    let parent = parents_of(from, table).next()?;
+    let keys = parent.lineage.scheme.iter().flat_map(|scheme| &scheme.keys);
+    let kinds = keys.map(|key| {
+        let column = parent.column(&parts_of(key).concat());
+        column.map_or(Kind::Text, |at| parent.columns[at].data_type.kind)
+    });
+    Some(bound.printed(&kinds.collect::<Vec<_>>()))
+}
+
 fn table_class(
     from: &Sources<'_>,
     (object, table): (&Object, &TableBody),
@@ -282,8 +294,9 @@ fn table_class(
 ) {
     let references = |rule: &Rule| matches!(rule, Rule::Foreign(_));
     let catalog = &from.names.catalog;
-    let has_triggers =
-        table.constraints.iter().any(|one| references(&one.rule)) || parents.contains(&object.oid);
+    let mut levels = std::iter::successors(Some(object.oid), |at| catalog.partition_parent(*at));
+    let has_triggers = table.constraints.iter().any(|one| references(&one.rule))
+        || levels.any(|level| parents.contains(&level));
     let checks = table.constraints.iter();
     let checks = checks.filter(|one| matches!(one.rule, Rule::Check { .. }));
     let handle = catalog.handle(object.oid);
@@ -327,11 +340,7 @@ fn table_class(
         ("relispartition", flag(table.lineage.bound.is_some())),
         (
             "relpartbound",
-            table
-                .lineage
-                .bound
-                .as_ref()
-                .map_or(Datum::Null, |bound| text(bound.to_string())),
+            bound_of(from, table).map_or(Datum::Null, text),
         ),
         ("relnatts", small(table.columns.len())),
         ("relchecks", small(checks.count())),

@@ -4,7 +4,7 @@
 //! has changed.
 
 use super::insert::insert_routed;
-use super::noted::{Noted, Seen, key_datums};
+use super::noted::{Noted, Seen, key_datums, note_moved};
 use super::route;
 use super::row::{Goal, after, remove, store};
 use crate::error::Result;
@@ -31,8 +31,7 @@ pub(super) fn update(
     let after = after(set, &existing, &newest, run)?;
     let (mut changed, place) = match moves {
         Some(moves) if !route::takes(table, &after, run)? => {
-            remove(table, &existing, Goal::Move, &mut noted.pending, run)?;
-            moved(moves, after, noted, run)?
+            move_row(table, moves, (existing, after), noted, run)?
         }
         _ => {
             let columns = set.iter().filter(|set| !is_kept(set)).map(|(at, _)| *at);
@@ -47,24 +46,27 @@ pub(super) fn update(
     Ok(Some(changed))
 }
 
-/// Inserts a row that its partition does not take any more into the one that does; returns it as
-/// a row of the partition that it was in, with the number of the other one.
-pub(super) fn moved(
+/// Moves a row that its partition does not take any more into the one that does; returns it as a
+/// row of the partition that it was in, with the number of the other one.
+pub(super) fn move_row(
+    table: &Target,
     moves: &Moves,
-    mut row: Row,
+    (existing, mut row): (Row, Row),
     noted: &mut Noted,
     run: &mut Run<'_>,
 ) -> Result<(Row, Datum)> {
-    let table = &moves.table;
+    remove(table, &existing, Goal::Move, &mut noted.pending, run)?;
+    let root = &moves.table;
     let mut above: Row = moves.columns.iter().map(|&at| row[at].clone()).collect();
-    above.resize(table.source.width(), Datum::Null);
+    above.resize(root.source.width(), Datum::Null);
     let mut place = Datum::Null;
-    if let Some(mut inserted) = insert_routed(&moves.router, table, &above, noted, run)? {
+    if let Some(mut inserted) = insert_routed(&moves.router, root, &above, noted, run)? {
         place = inserted.pop().unwrap_or(Datum::Null);
         for (value, &at) in inserted.into_iter().zip(&moves.columns) {
             row[at] = value;
         }
     }
+    note_moved(table, moves, (&existing, &row), &mut noted.pending)?;
     Ok((row, place))
 }
 

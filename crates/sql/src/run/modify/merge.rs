@@ -4,7 +4,7 @@
 //! A row that others have changed meanwhile is looked at again: if the rows still meet, by the
 //! clauses for rows that do, else by the others. No row is changed twice.
 
-use super::change::{moved, strength_of};
+use super::change::{move_row, strength_of};
 use super::insert::insert;
 use super::noted::{Noted, key_datums};
 use super::route;
@@ -94,8 +94,7 @@ fn change(
     let after = after(set, &existing, row, run)?;
     match &merge.moves {
         Some(moves) if !route::takes(table, &after, run)? => {
-            remove(table, &existing, Goal::Move, &mut noted.pending, run)?;
-            moved(moves, after, noted, run)?;
+            move_row(table, moves, (existing, after), noted, run)?;
         }
         _ => {
             let columns = set.iter().map(|(at, _)| *at);

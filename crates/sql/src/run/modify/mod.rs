@@ -167,7 +167,10 @@ impl Feed {
         Self {
             modify: ModifyRun::new(plan),
             changing: Changing::begin(plan, run),
-            refers_to_itself: parents.any(|parent| parent.other_source.table.id() == table),
+            refers_to_itself: parents.any(|parent| {
+                let mut others = parent.others.iter();
+                others.any(|other| other.source.table.id() == table)
+            }),
         }
     }
 

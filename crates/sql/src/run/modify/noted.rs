@@ -4,7 +4,8 @@
 //! that it names may come later.
 
 use crate::catalog::Deferral;
-use crate::plan::{Target, UniqueKey};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Moves, Target, UniqueKey};
 use crate::run::Row;
 use crate::types::Datum;
 use std::collections::HashSet;
@@ -135,6 +136,45 @@ pub(super) fn note_children(
             pending.children.push((at, before.to_vec(), after.cloned()));
         }
     }
+}
+
+/// Notes a row that has moved from one partition of a table to another: a new key for those that
+/// refer to that table, a deletion for those that refer to the partition. Fails if there are some
+/// that refer to a table between, as it may have the row or not.
+pub(super) fn note_moved(
+    table: &Target,
+    moves: &Moves,
+    (before, after): (&Row, &Row),
+    pending: &mut Pending,
+) -> Result<()> {
+    for (at, reference) in table.children.iter().enumerate() {
+        let Some((above, _)) = &reference.above else {
+            pending.children.push((at, before.clone(), None));
+            continue;
+        };
+        let mut between = moves.router.levels.iter().skip(1);
+        if let Some(between) = between.find(|level| level.oid == *above) {
+            let root = &moves.table.source.name;
+            return Err(points_between(&between.table, root));
+        }
+        let mut columns = reference.columns.iter();
+        if !columns.all(|&column| before[column].is_alike(&after[column])) {
+            pending
+                .children
+                .push((at, before.clone(), Some(after.clone())));
+        }
+    }
+    Ok(())
+}
+
+fn points_between(between: &str, root: &str) -> SqlError {
+    let message = "cannot move tuple across partitions when a non-root ancestor of the source partition is directly referenced in a foreign key";
+    let detail = format!(
+        "A foreign key points to ancestor \"{between}\" but not the root ancestor \"{root}\"."
+    );
+    let hint = format!("Consider defining the foreign key on table \"{root}\".");
+    let state = SqlState::FEATURE_NOT_SUPPORTED;
+    SqlError::new(state, message).detail(detail).hint(hint)
 }
 
 /// The values of a row's key.

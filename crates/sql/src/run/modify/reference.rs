@@ -4,14 +4,16 @@
 //! transaction ends. Rows that refer to a key that goes are looked for in the newest state: who
 //! inserts one holds that lock, so it has committed, or has not begun.
 
+use super::change::move_row;
 use super::key;
-use super::noted::{Late, Pending};
+use super::noted::{Late, Noted, Pending};
+use super::route;
 use super::row::{Goal, remove, store};
 use super::rules::{key_text, named};
 use crate::catalog::Action;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Reference, ReferenceAccess, Target};
-use crate::run::lock::{Newest, lock_row};
+use crate::plan::{KeyRows, Moves, Reference, ReferenceAccess, Target};
+use crate::run::lock::{Newest, lock_moved_row, lock_row};
 use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
@@ -180,18 +182,22 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
         return Err(violation(detail.to_owned()));
     }
-    let wait = run.environment.wait();
-    for parent in rows_with(reference, &values, run)? {
-        let locked = lock_row(
-            &reference.other_source,
-            &parent,
-            (RowLock::KeyShare, wait),
-            run,
-        )?;
-        if let Newest::Row(parent) = locked
-            && values_of(&parent, &reference.other_columns) == values
-        {
-            return Ok(());
+    let lock = (RowLock::KeyShare, run.environment.wait());
+    for other in reference
+        .others
+        .iter()
+        .filter(|other| other.may_have(&values))
+    {
+        for parent in rows_with(other, &values, run)? {
+            let locked = match other.partition.is_empty() {
+                true => lock_row(&other.source, &parent, lock, run)?,
+                false => lock_moved_row(&other.source, &parent, lock, run)?,
+            };
+            if let Newest::Row(parent) = locked
+                && values_of(&parent, &other.columns) == values
+            {
+                return Ok(());
+            }
         }
     }
     if put_off(table, reference, (row, Side::Child), run)? {
@@ -204,16 +210,15 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
     )))
 }
 
-/// Rows of the other table with these values.
-fn rows_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
-    let source = &reference.other_source;
-    let columns = &reference.other_columns;
+/// Rows of a table with these values.
+fn rows_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
+    let (source, columns) = (&table.source, &table.columns);
     let key = columns.iter().zip(values);
     let key = key.map(|(&at, value)| key_value(value, source.column_type(at), run));
     let Some(key) = key.collect::<Option<Vec<_>>>() else {
         return Ok(Vec::new());
     };
-    let mut scan = match &reference.access {
+    let mut scan = match &table.access {
         ReferenceAccess::Primary => {
             run.connection
                 .scan(&source.table, Prefix(key), Direction::Forward)?
@@ -242,14 +247,14 @@ fn rows_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Resu
     Ok(found)
 }
 
-/// The newest rows of the other table with these values, whether the transaction sees them or not:
-/// they must not be left behind.
-fn newest_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
+/// The newest rows of a table with these values, whether the transaction sees them or not: they
+/// must not be left behind.
+fn newest_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
     if !run.state.is_of_snapshot {
-        return rows_with(reference, values, run);
+        return rows_with(table, values, run);
     }
     let moment = run.connection.leave_snapshot()?;
-    let rows = rows_with(reference, values, run);
+    let rows = rows_with(table, values, run);
     run.connection.return_to(moment);
     rows
 }
@@ -266,7 +271,12 @@ fn follow(
     if old.iter().any(Datum::is_null) {
         return Ok(());
     }
-    let rows = newest_with(reference, &old, run)?;
+    let [other] = reference.others.as_slice() else {
+        return Err(SqlError::internal(
+            "a reference is one of a table with rows",
+        ));
+    };
+    let rows = newest_with(other, &old, run)?;
     if rows.is_empty() {
         return Ok(());
     }
@@ -291,41 +301,67 @@ fn follow(
         return Err(still_referenced(table, reference, before, run)?);
     }
     let child = target_of(reference.other, run)?;
-    let wait = run.environment.wait();
-    let mut pending = Pending::default();
+    let lock = (RowLock::Update, run.environment.wait());
+    let mut noted = Noted::default();
     for row in rows {
-        let Newest::Row(row) = lock_row(&child.source, &row, (RowLock::Update, wait), run)? else {
+        let Newest::Row(row) = lock_row(&child.source, &row, lock, run)? else {
             continue;
         };
-        if values_of(&row, &reference.other_columns) != old {
+        if values_of(&row, &other.columns) != old {
             continue;
         }
         let mut changed = row.clone();
         match (action, after) {
             (Action::Cascade, None) => {
-                remove(&child, &row, Goal::Delete, &mut pending, run)?;
+                remove(&child, &row, Goal::Delete, &mut noted.pending, run)?;
                 continue;
             }
             (Action::Cascade, Some(after)) => {
-                for (&to, &from) in reference.other_columns.iter().zip(&reference.columns) {
+                for (&to, &from) in other.columns.iter().zip(&reference.columns) {
                     changed[to] = after[from].clone();
                 }
             }
             (Action::SetDefault, _) => {
-                for &at in &reference.other_columns {
+                for &at in &other.columns {
                     changed[at] = default_of(&child, at, run)?;
                 }
             }
             _ => {
-                for &at in &reference.other_columns {
+                for &at in &other.columns {
                     changed[at] = Datum::Null;
                 }
             }
         }
-        let columns = reference.other_columns.iter().copied();
-        store(&child, columns, (row, changed), &mut pending, run)?;
+        store_or_move(&child, reference, (row, changed), &mut noted, run)?;
     }
-    settle_at(&child, pending, depth + 1, run)
+    settle_at(&child, noted.pending, depth + 1, run)?;
+    let mut routed = noted.routed.into_iter();
+    routed.try_for_each(|(table, pending)| settle_at(&table, pending, depth + 1, run))
+}
+
+/// Stores a row of a child that has followed its parent; one that its partition does not take any
+/// more goes to another of the table that has the foreign key.
+fn store_or_move(
+    child: &Target,
+    reference: &Reference,
+    (row, changed): (Row, Row),
+    noted: &mut Noted,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    if !route::takes(child, &changed, run)?
+        && let Some(moves) = moves_of(reference, run)?
+    {
+        return move_row(child, &moves, (row, changed), noted, run).map(drop);
+    }
+    let columns = reference.others.iter().flat_map(|other| &other.columns);
+    store(
+        child,
+        columns.copied(),
+        (row, changed),
+        &mut noted.pending,
+        run,
+    )
+    .map(drop)
 }
 
 /// Whether a row of the table has the values of a key.
@@ -335,24 +371,15 @@ fn is_taken(
     old: &[Datum],
     run: &mut Run<'_>,
 ) -> Result<bool> {
-    let key = table
-        .keys
-        .iter()
-        .find(|(_, key)| key.columns == reference.columns);
-    let access = match key {
-        Some((_, key)) => match &key.index {
-            None => ReferenceAccess::Primary,
-            Some(index) => ReferenceAccess::Index(index.clone()),
-        },
-        None => ReferenceAccess::All,
-    };
-    let own = Reference {
-        other_source: table.source.clone(),
-        other_columns: reference.columns.clone(),
-        access,
-        ..reference.clone()
-    };
-    Ok(!rows_with(&own, old, run)?.is_empty())
+    let own = (table.source.oid, reference.columns.clone());
+    let (oid, columns) = reference.above.as_ref().unwrap_or(&own);
+    let tables = bound(run, |binder| binder.key_rows(*oid, columns))?;
+    for table in tables.iter().filter(|table| table.may_have(old)) {
+        if !rows_with(table, old, run)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn still_referenced(
@@ -380,21 +407,31 @@ fn still_referenced(
 
 /// The rules of a table that follows another one.
 fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
+    bound(run, |binder| binder.target_by_oid(oid))
+}
+
+/// The way of rows of a child to other partitions of the table that has the foreign key.
+fn moves_of(reference: &Reference, run: &Run<'_>) -> Result<Option<Moves>> {
+    let catalog = &run.environment.names.catalog;
+    let child = catalog.object(reference.other);
+    let above = child.map(|child| catalog.written_for(child, &reference.constraint).oid);
+    match above.filter(|above| *above != reference.other) {
+        Some(above) => bound(run, |binder| binder.moves_below(above, reference.other)),
+        None => Ok(None),
+    }
+}
+
+/// Calls `body` with a binder that belongs to no statement.
+fn bound<R>(run: &Run<'_>, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
     let places = LineIndex::default();
     let environment = &run.environment;
     let database = environment.host.sql.database();
     let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
-    binder.target_by_oid(oid)
+    body(&mut binder)
 }
 
 /// The default of a column.
 fn default_of(table: &Target, at: usize, run: &mut Run<'_>) -> Result<Datum> {
-    let expression = {
-        let places = LineIndex::default();
-        let environment = &run.environment;
-        let database = environment.host.sql.database();
-        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
-        binder.default_by_oid(table.source.oid, at)?
-    };
+    let expression = bound(run, |binder| binder.default_by_oid(table.source.oid, at))?;
     crate::run::evaluate(&expression, &[], run)
 }

@@ -20,7 +20,8 @@ pub(super) enum Goal {
     Move,
 }
 
-/// Removes a row that is locked.
+/// Removes a row that is locked. References to one that moves are noted when its new place is
+/// known.
 pub(super) fn remove(
     table: &Target,
     row: &[Datum],
@@ -35,7 +36,9 @@ pub(super) fn remove(
         Goal::Move => run.connection.delete_to_move(below, key),
     };
     removed.map_err(|error| named(table, error.into()))?;
-    note_children(table, row, None, pending);
+    if let Goal::Delete = goal {
+        note_children(table, row, None, pending);
+    }
     Ok(())
 }
 

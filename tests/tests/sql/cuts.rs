@@ -6,9 +6,10 @@
 //! on the simulated device; at each crash point a few images are opened, and what SQL shows of
 //! them is compared with what a second database shows that no power cut meets.
 
+use crate::state::{ask, state_of};
 use indelible::{Database, Method, MethodOption, Options};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix};
-use sql::{Batch, Flow, OutputColumn, RowSink, Session, Sql, SqlError};
+use sql::Sql;
 use std::sync::{Arc, Mutex};
 use torture::SimulatedPlatform;
 
@@ -37,55 +38,6 @@ const SCRIPT: &[&str] = &[
     "DROP SCHEMA other CASCADE",
     "DROP VIEW shown; DROP TABLE person, copy; DROP TYPE mood",
 ];
-
-/// Queries whose answers are the state of a database: schema first, and the rows of each table.
-const STATE: &[&str] = &[
-    "SELECT n.nspname || '.' || c.relname || ' ' || c.relkind::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'other') ORDER BY 1",
-    "SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull::text FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'other') AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1",
-    "SELECT conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1",
-    "SELECT indexname || ' ' || indexdef FROM pg_indexes WHERE schemaname IN ('public', 'other') ORDER BY 1",
-    "SELECT typname FROM pg_type WHERE typtype = 'e' ORDER BY 1",
-];
-const TABLES: &str = "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables WHERE schemaname IN ('public', 'other') ORDER BY 1";
-
-/// The first values of all rows, as texts.
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl RowSink for Lines {
-    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &Batch, context: &sql::types::Context<'_>) -> Result<Flow, SqlError> {
-        for row in batch.rows() {
-            let text = sql::types::text_io::print(&row[0], row[0].kind(), context)?;
-            self.0.push(text);
-        }
-        Ok(Flow::More)
-    }
-}
-
-fn ask(session: &mut Session, text: &str) -> Result<Vec<String>, String> {
-    let mut lines = Lines::default();
-    let asked = session.simple(text, &mut lines);
-    asked.map_err(|error| format!("{text}: {error}"))?;
-    Ok(lines.0)
-}
-
-/// A database as SQL shows it.
-fn state_of(sql: &Arc<Sql>) -> Result<Vec<String>, String> {
-    let mut session = sql.connect().map_err(|error| error.to_string())?;
-    let mut state = Vec::new();
-    for query in STATE {
-        state.extend(ask(&mut session, query)?);
-    }
-    for table in ask(&mut session, TABLES)? {
-        let rows = format!("SELECT '{table} ' || t::text FROM {table} AS t ORDER BY 1");
-        state.extend(ask(&mut session, &rows)?);
-    }
-    Ok(state)
-}
 
 fn options(method: Method) -> Options {
     let of_method = [
