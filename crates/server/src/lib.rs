@@ -147,6 +147,14 @@ pub enum ServeError {
     /// An address that cannot be listened on.
     #[error("cannot listen on {0}")]
     Listen(String, #[source] std::io::Error),
+    /// An address that another program has.
+    #[error(
+        "cannot listen on {0}: another program does; end it, or give another address with --listen"
+    )]
+    AddressInUse(SocketAddr),
+    /// A socket that another server has, or a file in its place.
+    #[error("cannot listen on {0}: a server or a file is there; give another path with --socket")]
+    SocketInUse(PathBuf),
     /// An address that other machines reach.
     #[error("{0} can be reached from other machines; listen on 127.0.0.1 or [::1]")]
     NotLoopback(SocketAddr),

@@ -21,7 +21,7 @@ use sql::Sql;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -88,6 +88,7 @@ impl Server {
             .uid();
         let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
         let secret = random_secret()?;
+        sql.show_connections_max(options.connections_max);
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
             identity: RwLock::new(identity.map(Arc::new)),
@@ -214,6 +215,7 @@ impl Server {
                 .say("there is no certificate any more: other machines cannot connect");
         }
         *write(&shared.identity) = identity.map(Arc::new);
+        shared.sql.show_connections_max(options.connections_max);
         let old = shared.options();
         *write(&shared.options) = Arc::new(Options {
             trusts: old.trusts,
@@ -304,7 +306,10 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
+    TcpListener::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
+        _ => ServeError::Listen(address.to_string(), error),
+    })
 }
 
 /// The socket in a directory has the name that clients look for.
@@ -318,9 +323,13 @@ fn socket_path(path: &Path, port: u16) -> PathBuf {
 
 /// Listens on a socket in the file system, whose owner alone can connect.
 fn listen_at(path: &Path) -> Result<Listener, ServeError> {
-    let failed = |error| ServeError::Listen(path.display().to_string(), error);
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse => ServeError::SocketInUse(path.to_owned()),
+        _ => ServeError::Listen(path.display().to_string(), error),
+    };
     // Nobody listens on what a server that was killed has left.
-    if UnixStream::connect(path).is_err() && path.exists() {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
         fs::remove_file(path).map_err(failed)?;
     }
     let listener = UnixListener::bind(path).map_err(failed)?;

@@ -765,3 +765,10 @@ fn people_see_the_status_with_the_token_alone() {
         assert!(!data.contains(hidden), "{data}");
     }
 }
+
+#[test]
+fn sessions_show_the_limit_of_connections() {
+    let fixture = Fixture::new(|options| options.connections_max = 7);
+    let shown = fixture.client().ask(&[query("show max_connections")]);
+    assert!(shown.contains("D[7]"), "{shown}");
+}

@@ -11,8 +11,9 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, FamilyMember, Filter, Leaf, Level, Next, Node, PartitionKeys, Project,
-    Router, Scan, SetKind, SetOperation, Sort, TableRows, Takes, Values,
+    Access, Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node,
+    PartitionKeys, Project, Router, Scan, SetKind, SetOperation, Share, Sort, TableRows, Takes,
+    Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
@@ -270,6 +271,16 @@ impl Binder<'_> {
                 Takes::Among(values.collect::<Result<_>>()?)
             }
             PartitionBound::Range(from, to) => Takes::Between(edges(from)?, edges(to)?),
+            PartitionBound::Remainder(modulus, remainder) => {
+                let classes = keys.iter().map(|(key, _)| HashClass::of(key.kind()));
+                let classes: Option<Vec<HashClass>> = classes.collect();
+                let classes = classes.ok_or_else(|| SqlError::internal("keys have hashes"))?;
+                Takes::Remainder(Share {
+                    modulus: u64::from(*modulus),
+                    remainder: u64::from(*remainder),
+                    classes: classes.into(),
+                })
+            }
         })
     }
 

@@ -35,7 +35,7 @@ pub(super) struct SourceTable {
     indexes: Vec<SourceIndex>,
     references: Vec<Reference>,
     has_rowid: bool,
-    /// Its checks and collations, in words.
+    /// Those of its parts that are left out, in words.
     unkept: Vec<String>,
 }
 
@@ -104,6 +104,7 @@ fn queries() -> Vec<String> {
                 "i.partial",
                 "x.name",
                 "x.\"desc\"",
+                "x.coll",
             ],
             &format!(
                 "sqlite_master AS m, pragma_index_list(m.name) AS i, pragma_index_xinfo(i.name) AS x \
@@ -183,13 +184,13 @@ impl Schema {
             if hidden == "1" {
                 continue;
             }
-            if let "2" | "3" = hidden.as_str() {
-                let left = format!("the expression of the generated column {table}.{name}");
-                self.left.push(left);
-            }
             let Some(found) = self.table(table) else {
                 continue;
             };
+            if let "2" | "3" = hidden.as_str() {
+                let left = format!("the expression of the generated column {table}.{name}");
+                found.unkept.push(left);
+            }
             if let Ok(place @ 1..) = place.parse() {
                 keys.push((table.clone(), place, name.clone()));
             }
@@ -217,14 +218,23 @@ impl Schema {
             let keys = rows.iter().map(|row| (row[5].clone(), row[6] == "1"));
             let keys: Vec<(String, bool)> = keys.collect();
             let is_left = partial == "1" || keys.iter().any(|(column, _)| column.is_empty());
-            if is_left && self.table(table).is_some() {
-                let left = format!("index {name}, which is of expressions or of some rows");
-                self.left.push(left);
-                continue;
-            }
             let Some(found) = self.table(table) else {
                 continue;
             };
+            if is_left {
+                let left = format!("index {name}, which is of expressions or of some rows");
+                found.unkept.push(left);
+                continue;
+            }
+            for row in rows.iter().filter(|_| origin == "c") {
+                let (column, collation) = (&row[5], &row[7]);
+                let of_column = format!("the collation {collation} of {table}.{column}");
+                let is_told = |line: &String| line.eq_ignore_ascii_case(&of_column);
+                if collation != "BINARY" && !found.unkept.iter().any(is_told) {
+                    let left = format!("the collation {collation} of {column} in index {name}");
+                    found.unkept.push(left);
+                }
+            }
             match origin.as_str() {
                 "pk" => {}
                 "u" => found

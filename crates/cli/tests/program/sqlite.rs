@@ -103,6 +103,39 @@ fn tables_come_with_types_keys_and_rows() {
     succeed(&["verify", &database]);
 }
 
+#[test]
+fn all_that_is_left_out_of_a_table_is_told_with_it() {
+    let place = TestDirectory::new();
+    let shop = format!(
+        "{SHOP} CREATE INDEX customer_name ON customer (name COLLATE NOCASE);
+         CREATE INDEX customer_lower ON customer (lower(name));
+         ALTER TABLE customer ADD COLUMN twice AS (weight * 2);"
+    );
+    let Some(file) = file_of(&place, "shop.sqlite", &shop) else {
+        return;
+    };
+    let database = database(&place);
+    let import = ["import", &database, "--from", "sqlite", &file, "--table"];
+    let notes = |table: &str| {
+        let output = run(&[&import[..], &[table]].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(notes("pair"), "");
+    let mut notes: Vec<String> = notes("customer").lines().map(str::to_owned).collect();
+    notes.sort();
+    assert_eq!(
+        notes,
+        [
+            "left out: index customer_lower, which is of expressions or of some rows",
+            "left out: index customer_some, which is of expressions or of some rows",
+            "left out: the collation NOCASE of name in index customer_name",
+            "left out: the default CURRENT_TIMESTAMP of customer.made",
+            "left out: the expression of the generated column customer.twice",
+        ]
+    );
+}
+
 /// New rows count on, and keys, defaults and references are kept.
 fn keys_and_defaults_are_kept(database: &str) {
     assert_eq!(

@@ -34,7 +34,7 @@ impl Session {
                         }
                     }
                 }
-                Some(PartitionBound::Default) | None => continue,
+                Some(PartitionBound::Default | PartitionBound::Remainder(..)) | None => continue,
             }
             self.write_object(object, None)?;
         }

@@ -10,11 +10,11 @@ use crate::catalog::{
     Strategy, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Arm, Level, Next, Values};
+use crate::plan::{Arm, HashClass, Level, Next, Takes, Values};
 use crate::run::Row;
 use crate::session::Session;
 use crate::state::quoted;
-use crate::types::{Datum, text_io};
+use crate::types::{Datum, Kind, text_io};
 use sql_bind::Binder;
 use sql_parse::{LineIndex, object_name, parse_expression};
 use sqlparser::ast::{
@@ -137,9 +137,8 @@ impl Session {
 
     /// The keys of `PARTITION BY`.
     pub(super) fn scheme(&self, tree: &Expr, name: &str, columns: &[Column]) -> Result<Scheme> {
-        let unsupported = |found: String| {
-            SqlError::unsupported(found, "Use PARTITION BY RANGE or PARTITION BY LIST.")
-        };
+        let unsupported =
+            |found: String| SqlError::unsupported(found, "Use PARTITION BY RANGE, LIST or HASH.");
         let Expr::Function(ast::Function {
             name: strategy,
             args: FunctionArguments::List(arguments),
@@ -151,7 +150,7 @@ impl Session {
         let strategy = match object_name(strategy)?.1.as_str() {
             "range" => Strategy::Range,
             "list" => Strategy::List,
-            "hash" => return Err(unsupported("PARTITION BY HASH".to_owned())),
+            "hash" => Strategy::Hash,
             other => {
                 let message = format!("unrecognized partitioning strategy \"{other}\"");
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -165,9 +164,12 @@ impl Session {
             let key = without_collation(key);
             if let Expr::Identifier(own) = key {
                 let own = sql_parse::ident_text(own);
-                if !columns.iter().any(|column| column.name == own) {
+                let Some(column) = columns.iter().find(|column| column.name == own) else {
                     let message = format!("column \"{own}\" named in partition key does not exist");
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+                };
+                if strategy == Strategy::Hash {
+                    check_hash(column.data_type.kind)?;
                 }
             }
             let text = self.kept_text(key)?;
@@ -266,6 +268,11 @@ impl Session {
         let strategy = body.lineage.scheme.as_ref().map(|scheme| scheme.strategy);
         let mut level = self.binding(|binder| binder.level(parent, &body.columns))?;
         let bound = match (written, strategy) {
+            (ForValues::Default, Some(Strategy::Hash)) => {
+                let message = "a hash-partitioned table may not have a default partition";
+                let state = SqlState::INVALID_TABLE_DEFINITION;
+                return Err(SqlError::new(state, message));
+            }
             (ForValues::Default, _) => PartitionBound::Default,
             (ForValues::In(values), Some(Strategy::List)) => {
                 let mut texts: Vec<Option<String>> = Vec::new();
@@ -280,13 +287,13 @@ impl Session {
             (ForValues::From { from, to }, Some(Strategy::Range)) => {
                 PartitionBound::Range(self.range_end(from, &level)?, self.range_end(to, &level)?)
             }
+            (ForValues::With { modulus, remainder }, Some(Strategy::Hash)) => {
+                self.remainder_bound(*modulus, *remainder, &level)?
+            }
             _ => {
-                let strategy = match strategy {
-                    Some(Strategy::List) => "list",
-                    _ => "range",
-                };
+                let strategy = strategy.map_or("range", Strategy::name);
                 let message = format!("invalid bound specification for a {strategy} partition");
-                let state = SqlState::INVALID_OBJECT_DEFINITION;
+                let state = SqlState::INVALID_TABLE_DEFINITION;
                 return Err(SqlError::new(state, message));
             }
         };
@@ -323,6 +330,39 @@ impl Session {
                 );
                 return Err(SqlError::new(SqlState::CHECK_VIOLATION, message));
             }
+        }
+        Ok(bound)
+    }
+
+    /// The bound of a partition by hash. Its modulus must be a multiple of those of all others, or
+    /// they of it: no key would have one place otherwise.
+    fn remainder_bound(
+        &self,
+        modulus: u64,
+        remainder: u64,
+        level: &Level,
+    ) -> Result<PartitionBound> {
+        let mut kinds = level.keys.iter().map(|(key, _)| key.kind());
+        kinds.try_for_each(check_hash)?;
+        let bound = share_of(modulus, remainder)?;
+        for arm in &level.arms {
+            let Takes::Remainder(share) = &arm.takes else {
+                continue;
+            };
+            let other = share.modulus;
+            let relation = match other {
+                other if other.is_multiple_of(modulus) || modulus.is_multiple_of(other) => continue,
+                other if other > modulus => "a factor of",
+                _ => "divisible by",
+            };
+            let message =
+                "every hash partition modulus must be a factor of the next larger modulus";
+            let detail = format!(
+                "The new modulus {modulus} is not {relation} {other}, the modulus of existing partition \"{}\".",
+                self.altered(arm.table)?.name
+            );
+            let state = SqlState::INVALID_OBJECT_DEFINITION;
+            return Err(SqlError::new(state, message).detail(detail));
         }
         Ok(bound)
     }
@@ -635,6 +675,30 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The bound with a modulus and a remainder.
+fn share_of(modulus: u64, remainder: u64) -> Result<PartitionBound> {
+    let invalid = |message| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+    let size = u32::try_from(modulus).ok().filter(|size| *size > 0);
+    let no_size = "modulus for hash partition must be an integer value greater than zero";
+    let size = size.ok_or_else(|| invalid(no_size))?;
+    let place = u32::try_from(remainder).ok().filter(|place| *place < size);
+    let no_place = "remainder for hash partition must be less than modulus";
+    let place = place.ok_or_else(|| invalid(no_place))?;
+    Ok(PartitionBound::Remainder(size, place))
+}
+
+/// Fails if values of a type have no hash by which rows go to partitions.
+fn check_hash(kind: Kind) -> Result<()> {
+    if HashClass::of(kind).is_some() {
+        return Ok(());
+    }
+    let found = format!("PARTITION BY HASH of {}", kind.plain());
+    Err(SqlError::unsupported(
+        found,
+        "Use a number, a text, a time or a uuid.",
+    ))
 }
 
 fn check_type(own: &Column, new: &Column, is_inherited: bool) -> Result<()> {

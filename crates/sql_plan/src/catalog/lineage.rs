@@ -36,6 +36,33 @@ pub enum Strategy {
     List,
     /// Ranges of keys.
     Range,
+    /// Remainders of the hash of the keys.
+    Hash,
+}
+
+impl Strategy {
+    /// Its name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Range => "range",
+            Self::Hash => "hash",
+        }
+    }
+
+    /// Its number in the catalogue.
+    fn code(self) -> u8 {
+        match self {
+            Self::List => 0,
+            Self::Range => 1,
+            Self::Hash => 2,
+        }
+    }
+
+    fn of_code(code: u8) -> Option<Self> {
+        let mut all = [Self::List, Self::Range, Self::Hash].into_iter();
+        all.find(|strategy| strategy.code() == code)
+    }
 }
 
 /// The rows that a partition takes.
@@ -47,6 +74,8 @@ pub enum PartitionBound {
     In(Vec<Option<String>>),
     /// Rows whose keys are at or after the first end and before the second.
     Range(Vec<RangeEnd>, Vec<RangeEnd>),
+    /// Rows whose keys have a hash that, divided by the first, leaves the second.
+    Remainder(u32, u32),
 }
 
 /// A key of an end of a range.
@@ -74,7 +103,7 @@ impl Lineage {
         writer.list(&self.parents, |writer, oid| writer.number((*oid).into()));
         let scheme: Vec<&Scheme> = self.scheme.iter().collect();
         writer.list(&scheme, |writer, scheme| {
-            writer.flag(scheme.strategy == Strategy::Range);
+            writer.byte(scheme.strategy.code());
             writer.list(&scheme.keys, |writer, key| writer.text(key));
         });
         let bound: Vec<&PartitionBound> = self.bound.iter().collect();
@@ -92,6 +121,11 @@ impl Lineage {
                     writer.list(end, |writer, key| key.write(writer));
                 }
             }
+            PartitionBound::Remainder(modulus, remainder) => {
+                writer.byte(3);
+                writer.number((*modulus).into());
+                writer.number((*remainder).into());
+            }
         });
     }
 
@@ -100,11 +134,7 @@ impl Lineage {
         let parents = reader.rest(Reader::integer)?;
         let mut scheme = reader.rest(|reader| {
             Ok(Scheme {
-                strategy: if reader.flag()? {
-                    Strategy::Range
-                } else {
-                    Strategy::List
-                },
+                strategy: Strategy::of_code(reader.byte()?).ok_or_else(|| reader.damaged())?,
                 keys: reader.list(Reader::text)?,
             })
         })?;
@@ -116,6 +146,7 @@ impl Lineage {
                     reader.list(RangeEnd::read)?,
                     reader.list(RangeEnd::read)?,
                 ),
+                3 => PartitionBound::Remainder(reader.integer()?, reader.integer()?),
                 _ => return Err(reader.damaged()),
             })
         })?;
@@ -151,10 +182,7 @@ impl RangeEnd {
 
 impl Display for Scheme {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let strategy = match self.strategy {
-            Strategy::List => "LIST",
-            Strategy::Range => "RANGE",
-        };
+        let strategy = self.strategy.name().to_uppercase();
         write!(f, "{strategy} ({})", self.keys.join(", "))
     }
 }
@@ -185,6 +213,9 @@ impl PartitionBound {
                     list(keys.collect())
                 });
                 format!("FOR VALUES FROM ({from}) TO ({to})")
+            }
+            Self::Remainder(modulus, remainder) => {
+                format!("FOR VALUES WITH (modulus {modulus}, remainder {remainder})")
             }
         }
     }

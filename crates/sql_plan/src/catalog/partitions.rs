@@ -52,7 +52,7 @@ impl Catalog {
             let siblings = self.partitions(parent).into_iter();
             let siblings =
                 siblings.filter_map(|one| table_of(self.object(one)?)?.lineage.bound.as_ref());
-            let mut own = bound.conditions(scheme, &siblings.collect::<Vec<_>>());
+            let mut own = bound.conditions((scheme, parent), &siblings.collect::<Vec<_>>());
             own.append(&mut conditions);
             conditions = own;
             at = parent;
@@ -90,11 +90,21 @@ fn same_index(table: &TableBody, (other, index): (&TableBody, &Index)) -> Option
 
 impl PartitionBound {
     /// Conditions of the rows within it; `siblings` are the bounds of all partitions.
-    fn conditions(&self, scheme: &Scheme, siblings: &[&PartitionBound]) -> Vec<String> {
+    fn conditions(
+        &self,
+        (scheme, table): (&Scheme, Oid),
+        siblings: &[&PartitionBound],
+    ) -> Vec<String> {
         let not_null = scheme.keys.iter().map(|key| format!("({key} IS NOT NULL)"));
         match self {
             Self::In(values) => in_list(&scheme.keys, values.iter()),
             Self::Range(from, to) => not_null.chain(between(&scheme.keys, from, to)).collect(),
+            Self::Remainder(modulus, remainder) => {
+                let keys = scheme.keys.join(", ");
+                vec![format!(
+                    "satisfies_hash_partition('{table}'::oid, {modulus}, {remainder}, {keys})"
+                )]
+            }
             Self::Default if siblings.len() < 2 => Vec::new(),
             Self::Default => {
                 let within = match scheme.strategy {
@@ -105,7 +115,7 @@ impl PartitionBound {
                         });
                         in_list(&scheme.keys, values.flatten())
                     }
-                    Strategy::Range => {
+                    Strategy::Range | Strategy::Hash => {
                         let ranges = siblings.iter().filter_map(|one| match one {
                             Self::Range(from, to) => Some(between(&scheme.keys, from, to)),
                             _ => None,
@@ -202,14 +212,14 @@ mod tests {
         let at = |text: &str| RangeEnd::At(text.to_owned());
         let bound = PartitionBound::Range(vec![at("1"), at("2")], vec![at("3"), RangeEnd::Max]);
         assert_eq!(
-            bound.conditions(&scheme, &[&bound])[2..],
+            bound.conditions((&scheme, 0), &[&bound])[2..],
             ["((a > '1') OR ((a = '1') AND (b >= '2')))", "(a <= '3')"]
         );
         let open = PartitionBound::Range(
             vec![RangeEnd::Min, RangeEnd::Min],
             vec![at("1"), RangeEnd::Min],
         );
-        assert_eq!(open.conditions(&scheme, &[&open])[2..], ["(a < '1')"]);
+        assert_eq!(open.conditions((&scheme, 0), &[&open])[2..], ["(a < '1')"]);
     }
 
     #[test]
@@ -223,14 +233,14 @@ mod tests {
         let rest = PartitionBound::Default;
         let all = [&one, &null, &rest];
         assert_eq!(
-            one.conditions(&scheme, &all),
+            one.conditions((&scheme, 0), &all),
             ["(k IS NOT NULL)", "(k = 'it''s')"]
         );
-        assert_eq!(null.conditions(&scheme, &all), ["(k IS NULL)"]);
+        assert_eq!(null.conditions((&scheme, 0), &all), ["(k IS NULL)"]);
         assert_eq!(
-            rest.conditions(&scheme, &all),
+            rest.conditions((&scheme, 0), &all),
             ["(NOT (((k IS NULL) OR (k = 'it''s'))))"]
         );
-        assert!(rest.conditions(&scheme, &[&rest]).is_empty());
+        assert!(rest.conditions((&scheme, 0), &[&rest]).is_empty());
     }
 }

@@ -162,6 +162,7 @@ impl PartitionKeys {
                     || singles.is_some_and(|keys| !self.takes.has(&keys))
                     || is_outside(first, from, to)
             }
+            Takes::Remainder(_) => singles.is_some_and(|keys| !self.has(&keys)),
             Takes::Rest => {
                 let is_taken = |keys: &[Datum]| self.others.iter().any(|other| other.has(keys));
                 match (singles, &first.among) {

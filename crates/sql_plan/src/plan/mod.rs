@@ -35,6 +35,7 @@ mod narrow;
 mod node;
 mod order;
 mod partition;
+mod partition_hash;
 mod point;
 mod print;
 mod prune;
@@ -61,7 +62,8 @@ pub use node::{
     Working,
 };
 
-pub use partition::{Edge, PartitionKeys, Takes};
+pub use partition::{Edge, PartitionKeys, Share, Takes};
+pub use partition_hash::HashClass;
 pub use point::{PointChange, PointInsert, PointPlan, PointRow};
 pub use walk::Visitor;
 

@@ -3,8 +3,10 @@
 //! A partition takes some values of one column, or a range of keys, or the rest. No two partitions
 //! of a table take the same key, which definitions check with [`Takes::overlaps`].
 
+use super::partition_hash::{HashClass, hash_of};
 use crate::types::Datum;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The keys that a partition takes.
 #[derive(Clone, Debug)]
@@ -15,6 +17,27 @@ pub enum Takes {
     Among(Vec<Datum>),
     /// From the first end up to the second, which it does not take.
     Between(Vec<Edge>, Vec<Edge>),
+    /// Keys whose hash has this remainder.
+    Remainder(Share),
+}
+
+/// The keys whose hash, divided by a modulus, has a remainder.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The divisor.
+    pub modulus: u64,
+    /// What is left of the hash.
+    pub remainder: u64,
+    /// The types of the keys.
+    pub classes: Arc<[HashClass]>,
+}
+
+impl Share {
+    /// Whether it has keys; none if they are of other types.
+    fn has(&self, keys: &[Datum]) -> Option<bool> {
+        let hash = hash_of(keys, &self.classes)?;
+        Some(hash % self.modulus == self.remainder)
+    }
 }
 
 /// A partition on a level of those above it.
@@ -40,11 +63,12 @@ pub enum Edge {
 }
 
 impl PartitionKeys {
-    /// Whether it takes these keys.
+    /// Whether it may take these keys.
     pub(super) fn has(&self, keys: &[Datum]) -> bool {
-        match self.takes {
+        match &self.takes {
             Takes::Rest => !self.others.iter().any(|other| other.has(keys)),
-            _ => self.takes.has(keys),
+            Takes::Remainder(share) => share.has(keys) != Some(false),
+            takes => takes.has(keys),
         }
     }
 }
@@ -59,6 +83,7 @@ impl Takes {
                 let is_before = |end: &[Edge]| order(keys, end) == Ordering::Less;
                 !keys.iter().any(Datum::is_null) && !is_before(from) && is_before(to)
             }
+            Self::Remainder(share) => share.has(keys) == Some(true),
         }
     }
 
@@ -69,6 +94,11 @@ impl Takes {
             (Self::Among(one), Self::Among(other)) => one.iter().any(|key| other.contains(key)),
             (Self::Between(from, to), Self::Between(other_from, other_to)) => {
                 compare(from, other_to).is_lt() && compare(other_from, to).is_lt()
+            }
+            // One modulus is a multiple of the other.
+            (Self::Remainder(one), Self::Remainder(other)) => {
+                let least = one.modulus.min(other.modulus);
+                one.remainder % least == other.remainder % least
             }
             _ => false,
         }

@@ -11,7 +11,7 @@ use super::rows::{
 use super::types::storage_of;
 use crate::catalog::{
     Body, Column, DATABASE_OWNER, DATABASE_OWNER_NAME, Index, OWNER, Object, Oid, Origin, PUBLIC,
-    PartitionBound, Rule, Strategy, TableBody, ViewBody, typed_table,
+    PartitionBound, Rule, TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::{Definitions, distinct_names};
@@ -184,14 +184,7 @@ fn partitioned(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             });
         rows.push([
             ("partrelid", Datum::Oid(object.oid)),
-            (
-                "partstrat",
-                text(if scheme.strategy == Strategy::List {
-                    "l"
-                } else {
-                    "r"
-                }),
-            ),
+            ("partstrat", text(&scheme.strategy.name()[..1])),
             ("partnatts", small(scheme.keys.len())),
             ("partdefid", Datum::Oid(rest.unwrap_or(0))),
             ("partattrs", vector(Kind::Int2, places)),

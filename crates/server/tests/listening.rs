@@ -1,0 +1,88 @@
+//! Goal: a server that cannot listen says why, and leaves what is there as it is.
+//!
+//! Method: servers of databases in memory are started on addresses and paths that others have: a
+//! file of the user's, the socket of a server that runs, that of one that was killed.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use indelible::{Database, Method, Options};
+use server::{ServeError, Server};
+use sql::Sql;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// A directory that is removed with everything in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let name = format!("indelible-listening-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(
+    here: &Directory,
+    name: &str,
+    change: impl FnOnce(&mut server::Options),
+) -> Result<Server, ServeError> {
+    let options = Options::new().method(Method::Volatile);
+    let database = Database::create(here.0.join(name), &options).unwrap();
+    let mut options = server::Options::new(&here.0);
+    (options.listen, options.socket) = (None, None);
+    change(&mut options);
+    Server::start(Sql::open(database).unwrap(), options)
+}
+
+fn start_at(here: &Directory, name: &str, path: &Path) -> Result<Server, ServeError> {
+    start(here, name, |options| options.socket = Some(path.to_owned()))
+}
+
+#[test]
+fn a_path_that_is_taken_stays_as_it_is() {
+    let here = Directory::new("path");
+    let file = here.0.join("notes.txt");
+    std::fs::write(&file, "not to be lost").unwrap();
+    let socket = here.0.join("socket");
+    let running = start_at(&here, "first", &socket).unwrap();
+    for (name, path) in [("second", &file), ("third", &socket)] {
+        let error = start_at(&here, name, path).err().unwrap().to_string();
+        let expected = format!("cannot listen on {}: a server or a file", path.display());
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "not to be lost");
+    assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    drop(running);
+}
+
+#[test]
+fn the_socket_of_a_server_that_was_killed_is_replaced() {
+    let here = Directory::new("killed");
+    let socket = here.0.join("socket");
+    drop(UnixListener::bind(&socket).unwrap());
+    assert!(socket.exists());
+    start_at(&here, "database", &socket).unwrap();
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_with_the_remedy() {
+    let here = Directory::new("address");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let started = start(&here, "database", |options| options.listen = Some(address));
+    let error = started.err().unwrap().to_string();
+    assert!(
+        error.contains(&address.to_string()) && error.contains("--listen"),
+        "{error}"
+    );
+}
