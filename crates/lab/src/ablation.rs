@@ -245,9 +245,8 @@ pub fn missing(
     let mut known = std::collections::HashSet::new();
     let needed = needed(experiment, rows, of).into_iter();
     let points = needed.flat_map(|(_, _, points)| points);
-    let missing = points.filter(|point| {
-        known.insert(point.configuration(of.0)) && rows.find(point, of.0).is_none()
-    });
+    let missing =
+        points.filter(|point| known.insert(point.configuration(of.0)) && !rows.has(point, of.0));
     missing.collect()
 }
 

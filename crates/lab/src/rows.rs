@@ -208,6 +208,12 @@ impl Rows {
         self.known.get(&hash(&point.configuration(size)))
     }
 
+    /// Whether a point was measured, in as many rounds as a run takes.
+    pub fn has(&self, point: &Point, size: &Size) -> bool {
+        let row = self.find(point, size);
+        row.is_some_and(|row| row.repeats >= size.rounds_taken())
+    }
+
     /// Appends a row.
     pub fn add(&mut self, row: LabRow) -> Result<()> {
         let mut line = serde_json::to_string(&row)?;
@@ -322,6 +328,11 @@ mod tests {
         fs::write(&file, &torn).unwrap();
         let rows = Rows::open(&place, Accept::ThisBuild("abc")).unwrap();
         assert_eq!(rows.find(&point, &size).unwrap().median("bytes"), Some(5.0));
+        let more = Size {
+            rounds_asked: 3,
+            ..size
+        };
+        assert!(rows.has(&point, &size) && !rows.has(&point, &more));
         assert_eq!(fs::read(&file).unwrap(), whole);
         let rows = Rows::open(&place, Accept::ThisBuild("def")).unwrap();
         assert!(

@@ -401,6 +401,19 @@ pub(super) fn places_in(table: &TableBody, other: &TableBody) -> Result<Vec<usiz
     places.collect()
 }
 
+/// The positions in another table of some of a table's columns.
+pub(super) fn columns_in(
+    table: &TableBody,
+    other: &TableBody,
+    columns: &[usize],
+) -> Result<Vec<usize>> {
+    let places = columns.iter().map(|&at| {
+        let place = other.column(&table.columns[at].name);
+        place.ok_or_else(|| SqlError::internal("a table has the columns of its family"))
+    });
+    places.collect()
+}
+
 /// The keys of a table's rows as those of a partition on a level above it.
 fn part_of(
     member: &TableBody,

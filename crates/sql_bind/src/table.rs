@@ -3,7 +3,7 @@
 //! The rules of a table are bound when a plan is made. A table of the typed interface has those of
 //! its definition.
 
-use super::family::places_in;
+use super::family::columns_in;
 use super::from::Source as Part;
 use super::scope::Scope;
 use super::select::row_scope;
@@ -395,13 +395,10 @@ impl Binder<'_> {
             let mut above = None;
             if foreign.parent != oid {
                 let (parent, own) = (self.referenced(foreign.parent)?, self.referenced(oid)?);
-                let places = places_in(body_of(&parent), body_of(&own))?;
-                for at in &mut columns {
-                    *at = places[*at];
-                }
-                above = Some((foreign.parent, foreign.parent_columns.clone()));
+                let own = columns_in(body_of(&parent), body_of(&own), &columns)?;
+                above = Some((foreign.parent, std::mem::replace(&mut columns, own)));
             }
-            let written_for = catalog.written_for(child, &constraint.name);
+            let written_for = catalog.written_for(child, constraint);
             children.push(Reference {
                 oid: constraint.oid,
                 constraint: constraint.name.clone(),
@@ -431,8 +428,7 @@ impl Binder<'_> {
         let with_rows = family.into_iter();
         let with_rows = with_rows.filter(|member| member.body().lineage.scheme.is_none());
         let key_rows = with_rows.map(|member| {
-            let places = places_in(table.body(), member.body())?;
-            let columns: Vec<usize> = columns.iter().map(|&at| places[at]).collect();
+            let columns = columns_in(table.body(), member.body(), columns)?;
             Ok(KeyRows {
                 access: access_to(member.body(), &columns),
                 columns,

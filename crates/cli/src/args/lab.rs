@@ -67,6 +67,10 @@ pub(crate) struct LabRunArgs {
     /// Seed of rows and transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Measure in so many rounds, where that is more than the size has: for statements that are
+    /// undecided
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
     /// Begin no more runs after this many minutes; the same command goes on where it has stopped
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) minutes: Option<u32>,

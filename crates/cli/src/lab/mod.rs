@@ -99,7 +99,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
 /// Runs the points that have no row yet, then reports.
 fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let experiments = chosen(&args.experiments)?;
-    let size = size(&args.size);
+    let mut size = size(&args.size);
+    size.rounds_asked = args.rounds.unwrap_or(0);
     // A smoke run shows that everything runs; nobody keeps its rows.
     if machine::is_dirty(COMMIT) && !(args.size.smoke || args.allow_dirty) {
         return Err(Usage::error(format!(
@@ -179,7 +180,7 @@ impl Run<'_> {
                         "{place} {}: round {} of {} of {} runs",
                         experiment.name,
                         round + 1,
-                        self.size.rounds,
+                        self.size.rounds_taken(),
                         points.len()
                     )),
                 }
@@ -216,9 +217,8 @@ fn missing(
     for experiment in experiments {
         let own = both(experiment, size, args).into_iter();
         let own = own.map(|point| prices::measured(&point).unwrap_or(point));
-        let points = own.filter(|point| {
-            known.insert(point.configuration(size)) && rows.find(point, size).is_none()
-        });
+        let points =
+            own.filter(|point| known.insert(point.configuration(size)) && !rows.has(point, size));
         missing.push((*experiment, points.collect()));
     }
     missing

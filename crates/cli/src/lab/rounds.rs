@@ -61,7 +61,7 @@ pub(super) fn measure(
     let seed = points.first().map_or(0, |point| point.seed);
     let mut random = Random::new(seed);
     let (mut again, mut order) = (Vec::new(), 0);
-    for round in 0..size.rounds {
+    for round in 0..size.rounds_taken() {
         tell(None, round);
         for (turn, is_again) in shuffled(turns.len(), &mut random) {
             let turn = &mut turns[turn];

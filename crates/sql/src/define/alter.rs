@@ -16,6 +16,7 @@ use indelible::TableLock;
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
+use std::collections::BTreeSet;
 
 /// Changes a table.
 pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Completion> {
@@ -307,7 +308,7 @@ impl Session {
 
     /// References of other tables to columns after one that has gone.
     fn move_references(&mut self, parent: Oid, at: usize) -> Result<()> {
-        let children: Vec<Oid> = self
+        let children: BTreeSet<Oid> = self
             .catalog()
             .references_to(parent)
             .map(|(child, ..)| child.oid)

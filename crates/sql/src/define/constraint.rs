@@ -187,6 +187,8 @@ impl Session {
             return Ok(());
         };
         let parent = self.altered(foreign.parent)?;
+        self.lock_rows_of(parent.oid)?;
+        self.lock_rows_of(object.oid)?;
         let own = columns_of(object, &foreign.columns, "c");
         let theirs = columns_of(&parent, &foreign.parent_columns, "p");
         let not_null = own.iter().map(|column| format!("{column} is not null"));
@@ -214,7 +216,7 @@ impl Session {
         let catalog = self.catalog();
         let references = catalog.references_from_above(partition.oid);
         let references = references.filter(|(child, constraint, foreign)| {
-            let is_written_here = catalog.written_for(child, &constraint.name).oid == child.oid;
+            let is_written_here = catalog.written_for(child, constraint).oid == child.oid;
             foreign.parent != partition.oid && is_written_here
         });
         let references = references
@@ -222,7 +224,11 @@ impl Session {
                 (Arc::clone(child), constraint.name.clone(), foreign.clone())
             })
             .collect::<Vec<_>>();
+        if !references.is_empty() {
+            self.lock_rows_of(partition.oid)?;
+        }
         for (child, constraint, foreign) in references {
+            self.lock_rows_of(child.oid)?;
             // A partition has the names of the columns, and not their places.
             let parent = self.altered(foreign.parent)?;
             let own = columns_of(&child, &foreign.columns, "c");

@@ -167,7 +167,7 @@ impl Session {
         let from_above = catalog.references_from_above(object.oid);
         let from_above = from_above.filter(|(.., foreign)| foreign.parent != object.oid);
         let users = from_above.filter_map(|(child, constraint, _)| {
-            let is_written_here = catalog.written_for(child, &constraint.name).oid == child.oid;
+            let is_written_here = catalog.written_for(child, constraint).oid == child.oid;
             is_written_here.then(|| foreign_key_of(child, constraint))
         });
         let users = users.collect();
@@ -314,7 +314,7 @@ impl Session {
                     for constraint in &table.constraints {
                         let is_user =
                             matches!(&constraint.rule, Rule::Foreign(one) if one.parent == oid);
-                        let written_for = self.catalog().written_for(other, &constraint.name);
+                        let written_for = self.catalog().written_for(other, constraint);
                         if is_user && written_for.oid == other.oid {
                             found.push(foreign_key_of(other, constraint));
                         }
@@ -328,27 +328,20 @@ impl Session {
 
     /// Drops a constraint of a table, and those that its partitions have from it.
     pub(super) fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
-        let Some(object) = self.catalog().object(table) else {
-            return Ok(());
-        };
-        let mut object = Object::clone(object);
-        let mut name = None;
-        if let Body::Table(body) = &mut object.body {
-            let mut constraints = body.constraints.iter();
-            let found = constraints.find(|own| own.oid == constraint);
-            name = found.map(|own| own.name.clone());
-            body.constraints.retain(|own| own.oid != constraint);
-        }
-        self.put(object, None)?;
-        let Some(name) = name else {
-            return Ok(());
-        };
-        for partition in self.catalog().partitions(table) {
-            if let Body::Table(body) = &self.altered(partition)?.body
-                && let Some(own) = body.constraints.iter().find(|own| own.name == name)
-            {
-                self.drop_constraint(partition, own.oid)?;
+        let below = self.catalog().constraints_below(table, constraint);
+        let below = below.into_iter().map(|(heir, own)| (heir, own.oid));
+        for (table, constraint) in [(table, constraint)]
+            .into_iter()
+            .chain(below.collect::<Vec<_>>())
+        {
+            let Some(object) = self.catalog().object(table) else {
+                continue;
+            };
+            let mut object = Object::clone(object);
+            if let Body::Table(body) = &mut object.body {
+                body.constraints.retain(|own| own.oid != constraint);
             }
+            self.put(object, None)?;
         }
         Ok(())
     }
@@ -367,7 +360,7 @@ impl Session {
             .references_to(oid)
             .filter(|(.., foreign)| reads(&foreign.parent_columns))
             .filter(|(child, constraint, _)| {
-                let written_for = self.catalog().written_for(child, &constraint.name);
+                let written_for = self.catalog().written_for(child, constraint);
                 written_for.oid == child.oid
             })
             .map(|(child, constraint, _)| {

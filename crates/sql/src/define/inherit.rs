@@ -8,7 +8,9 @@ use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use sql_parse::ident_text;
-use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, Ident, TableConstraint};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, Ident, TableConstraint,
+};
 
 impl Session {
     /// Changes a table, and those that inherit from it where they must stay alike.
@@ -27,12 +29,24 @@ impl Session {
             Operation::DetachPartitionOf { partition, .. } => return self.detach(oid, partition),
             Operation::Inherit { parent } => return self.inherit(oid, parent),
             Operation::NoInherit { parent } => return self.disinherit(oid, parent),
+            Operation::DropConstraint { .. }
+            | Operation::RenameConstraint { .. }
+            | Operation::ValidateConstraint { .. } => {
+                return self.alter_linked(oid, operation, is_only);
+            }
+            Operation::AddColumn { column_def, .. }
+                if self.is_partitioned(oid)? && has_references(column_def) =>
+            {
+                return self.add_referring_column(oid, operation, is_only);
+            }
+            Operation::AddConstraint { constraint, .. } if is_only => {
+                self.refuse_constraint_alone(oid, constraint)?;
+            }
             Operation::AddColumn { .. }
             | Operation::DropColumn { .. }
             | Operation::RenameColumn { .. }
             | Operation::AlterColumn { .. }
-            | Operation::AddConstraint { .. }
-            | Operation::DropConstraint { .. } => self.refuse_alone(oid, operation)?,
+            | Operation::AddConstraint { .. } => self.refuse_alone(oid, operation)?,
             _ => return self.alter_one(oid, operation),
         }
         self.alter_one(oid, operation)?;
@@ -47,7 +61,50 @@ impl Session {
                 self.alter_heir(heir, &operation)?;
             }
         }
+        if let Operation::AlterColumn {
+            column_name,
+            op: AlterColumnOperation::SetDataType { .. },
+        } = operation
+        {
+            self.check_keys_of_column(oid, &ident_text(column_name))?;
+        }
         Ok(())
+    }
+
+    /// Adds a column to a partitioned table, and its references when all partitions have it.
+    fn add_referring_column(
+        &mut self,
+        oid: Oid,
+        operation: &AlterTableOperation,
+        is_only: bool,
+    ) -> Result<()> {
+        let mut operation = operation.clone();
+        let mut references = Vec::new();
+        if let AlterTableOperation::AddColumn { column_def, .. } = &mut operation {
+            for option in std::mem::take(&mut column_def.options) {
+                let ColumnOption::ForeignKey(mut foreign) = option.option else {
+                    column_def.options.push(option);
+                    continue;
+                };
+                foreign.columns = vec![column_def.name.clone()];
+                foreign.name = foreign.name.or(option.name);
+                references.push(foreign);
+            }
+        }
+        self.alter_family(oid, &operation, is_only)?;
+        for foreign in references {
+            let operation = AlterTableOperation::AddConstraint {
+                constraint: TableConstraint::ForeignKey(foreign),
+                not_valid: false,
+            };
+            self.alter_family(oid, &operation, is_only)?;
+        }
+        Ok(())
+    }
+
+    fn is_partitioned(&self, oid: Oid) -> Result<bool> {
+        let mut object = self.altered(oid)?;
+        Ok(table_body(&mut object)?.lineage.scheme.is_some())
     }
 
     fn is_partition(&self, oid: Oid) -> Result<bool> {
@@ -92,6 +149,11 @@ impl Session {
     }
 }
 
+fn has_references(column: &ColumnDef) -> bool {
+    let mut options = column.options.iter();
+    options.any(|option| matches!(option.option, ColumnOption::ForeignKey(_)))
+}
+
 /// The change of a table that inherits from one that was changed, with the name of the constraint
 /// that was added to it; none if it stays as it is.
 fn for_heir(
@@ -111,7 +173,6 @@ fn for_heir(
             ..
         } => foreign.name = added.map(|name| Ident::with_quote('"', name)),
         AlterTableOperation::AddColumn { if_not_exists, .. } => *if_not_exists = true,
-        AlterTableOperation::DropConstraint { if_exists, .. } => *if_exists = true,
         _ => {}
     }
     Some(operation)

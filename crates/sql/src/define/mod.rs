@@ -30,6 +30,7 @@ mod index;
 mod inherit;
 mod label;
 mod like;
+mod linked;
 mod materialized;
 mod naming;
 mod other;

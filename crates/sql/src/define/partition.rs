@@ -6,8 +6,8 @@
 use super::column::{Written, without_collation};
 use super::like::keys_like;
 use crate::catalog::{
-    Body, Column, Constraint, Lineage, Object, Oid, Origin, PartitionBound, RangeEnd, Rule, Scheme,
-    Strategy, TableBody,
+    Body, Column, Lineage, Object, Oid, Origin, PartitionBound, RangeEnd, Rule, Scheme, Strategy,
+    TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Arm, HashClass, Level, Next, Takes, Values};
@@ -236,21 +236,7 @@ impl Session {
             return Ok(());
         };
         if let Some(above) = &parent {
-            let above = body_of(above)?;
-            for constraint in &above.constraints {
-                let Rule::Foreign(foreign) = &constraint.rule else {
-                    continue;
-                };
-                let mut foreign = foreign.clone();
-                for at in &mut foreign.columns {
-                    *at = body.column(&above.columns[*at].name).unwrap_or(*at);
-                }
-                body.constraints.push(Constraint {
-                    oid: self.sql.next_oid(1),
-                    name: constraint.name.clone(),
-                    rule: Rule::Foreign(foreign),
-                });
-            }
+            self.inherit_references(body_of(above)?, body);
         }
         body.lineage = lineage;
         self.check_partition_keys(body)?;
@@ -460,7 +446,9 @@ impl Session {
         let child = self.named_table(name)?;
         let (body, own) = (body_of(&above)?, body_of(&child)?);
         if body.lineage.scheme.is_none() {
-            return Err(not_partitioned(&above.name));
+            let message = format!("table \"{}\" is not partitioned", above.name);
+            let state = SqlState::INVALID_OBJECT_DEFINITION;
+            return Err(SqlError::new(state, message));
         }
         if !own.lineage.parents.is_empty() {
             let message = match own.lineage.bound {
@@ -499,43 +487,14 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::CHECK_VIOLATION, message));
         }
-        let mut written = Written::default();
-        keys_like(body, &mut written);
-        let has = |unique: bool, names: &[String]| {
-            own.constraints
-                .iter()
-                .any(|constraint| match &constraint.rule {
-                    Rule::Primary { columns, .. } => !unique && columns.len() == names.len(),
-                    Rule::Unique { columns, .. } => {
-                        let columns = columns.iter().map(|&at| &own.columns[at].name);
-                        unique && columns.eq(names)
-                    }
-                    _ => false,
-                })
-        };
-        written.primary.retain(|key| !has(false, &key.columns));
-        written.unique.retain(|key| !has(true, &key.columns));
-        written.indexes.clear();
-        self.add_written(child.oid, written)?;
+        self.give_keys(body, child.oid)?;
         let lineage = Lineage {
             parents: vec![parent],
             bound: Some(bound),
             scheme: own.lineage.scheme.clone(),
         };
         self.set_lineage(child.oid, lineage)?;
-        self.check_inherited_references(&above, child.oid)
-    }
-
-    /// Fails if a row of a new partition breaks a reference of the table above.
-    fn check_inherited_references(&mut self, above: &Object, partition: Oid) -> Result<()> {
-        let partition = self.altered(partition)?;
-        for own in &body_of(&partition)?.constraints {
-            let mut inherited = body_of(above)?.constraints.iter();
-            if inherited.any(|one| one.name == own.name) {
-                self.check_foreign(&partition, own)?;
-            }
-        }
-        Ok(())
+        self.check_new_partition(child.oid)
     }
 
     /// Fails unless a table has the columns and checks of a table above.
@@ -644,6 +603,11 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
         }
+        for oid in [parent].into_iter().chain(self.family_of(child.oid, false)) {
+            let member = self.altered(oid)?;
+            let deferred = &self.environment.host.deferred;
+            deferred.check_none_of(&member, "ALTER TABLE")?;
+        }
         self.check_leaving(&child)?;
         let alone = Lineage {
             scheme: lineage.scheme.clone(),
@@ -680,7 +644,8 @@ impl Session {
 /// The bound with a modulus and a remainder.
 fn share_of(modulus: u64, remainder: u64) -> Result<PartitionBound> {
     let invalid = |message| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
-    let size = u32::try_from(modulus).ok().filter(|size| *size > 0);
+    let size = i32::try_from(modulus).ok().filter(|size| *size > 0);
+    let size = size.map(i32::cast_unsigned);
     let no_size = "modulus for hash partition must be an integer value greater than zero";
     let size = size.ok_or_else(|| invalid(no_size))?;
     let place = u32::try_from(remainder).ok().filter(|place| *place < size);

@@ -312,7 +312,7 @@ impl Session {
     }
 
     /// A name for a constraint that makes no relation.
-    fn free_constraint(&self, parts: &[&str], taken: &[String]) -> String {
+    pub(super) fn free_constraint(&self, parts: &[&str], taken: &[String]) -> String {
         let stem = parts.join("_");
         let mut numbered = (0_u32..).map(|number| match number {
             0 => stem.clone(),
@@ -404,10 +404,34 @@ impl Session {
         };
         let mut constraints = constraints.iter_mut();
         let found = constraints.find(|constraint| constraint.name == name);
-        let (state, problem) = match found.map(|constraint| &mut constraint.rule) {
-            Some(Rule::Foreign(foreign)) => {
-                foreign.deferral = deferral_of(Some(&deferral))?;
+        let catalog = self.catalog();
+        if let Some(own) = &found
+            && let Some((above, one)) = catalog.constraint_above(object.oid, own)
+        {
+            let table = &path.name;
+            let message = format!("cannot alter constraint \"{name}\" on relation \"{table}\"");
+            let detail = format!(
+                "Constraint \"{name}\" is derived from constraint \"{}\" of relation \"{}\".",
+                one.name, above.name
+            );
+            let hint = "You may alter the constraint it derives from instead.";
+            let state = SqlState::WRONG_OBJECT_TYPE;
+            return Err(SqlError::new(state, message).detail(detail).hint(hint));
+        }
+        let (state, problem) = match found.map(|constraint| (constraint.oid, &mut constraint.rule))
+        {
+            Some((own, Rule::Foreign(foreign))) => {
+                let deferral = deferral_of(Some(&deferral))?;
+                foreign.deferral = deferral;
+                let below = catalog.constraints_below(object.oid, own);
+                let below: Vec<(Oid, Oid)> = below
+                    .into_iter()
+                    .map(|(heir, own)| (heir, own.oid))
+                    .collect();
                 self.put(object, None)?;
+                for (heir, own) in below {
+                    self.set_deferral(heir, own, deferral)?;
+                }
                 return Ok(completion);
             }
             Some(_) => (
@@ -419,6 +443,20 @@ impl Session {
         let table = &path.name;
         let message = format!("constraint \"{name}\" of relation \"{table}\" {problem}");
         Err(SqlError::new(state, message))
+    }
+
+    fn set_deferral(&mut self, table: Oid, constraint: Oid, deferral: Deferral) -> Result<()> {
+        let mut object = self.altered(table)?;
+        if let Body::Table(body) = &mut object.body {
+            for own in &mut body.constraints {
+                if let Rule::Foreign(foreign) = &mut own.rule
+                    && own.oid == constraint
+                {
+                    foreign.deferral = deferral;
+                }
+            }
+        }
+        self.put(object, None)
     }
 
     fn check_reference(

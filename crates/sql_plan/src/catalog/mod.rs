@@ -292,20 +292,6 @@ impl Catalog {
         let levels = std::iter::successors(Some(oid), |at| self.partition_parent(*at));
         levels.flat_map(|at| self.references_to(at))
     }
-
-    /// The table that a constraint of another one was written for: the topmost of those whose
-    /// partitions have it.
-    pub fn written_for<'c>(&'c self, table: &'c Arc<Object>, name: &str) -> &'c Arc<Object> {
-        let mut topmost = table;
-        while let Some(above) = self.partition_parent(topmost.oid)
-            && let Some(above) = self.object(above)
-            && let Body::Table(body) = &above.body
-            && body.constraints.iter().any(|one| one.name == name)
-        {
-            topmost = above;
-        }
-        topmost
-    }
 }
 
 /// The name by which an object is found.

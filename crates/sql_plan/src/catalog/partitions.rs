@@ -4,8 +4,10 @@
 //! link is kept.
 
 use super::{
-    Body, Catalog, Index, Object, Oid, PartitionBound, RangeEnd, Scheme, Strategy, TableBody,
+    Body, Catalog, Constraint, Foreign, Index, Object, Oid, PartitionBound, RangeEnd, Rule, Scheme,
+    Strategy, TableBody,
 };
+use std::sync::Arc;
 
 impl Catalog {
     /// The partitioned table or index that one is a partition of.
@@ -41,6 +43,76 @@ impl Catalog {
         heirs.collect()
     }
 
+    /// The constraint that one of a table comes from: that of its partitioned table, or the check
+    /// of a table that it inherits from.
+    pub fn constraint_above(
+        &self,
+        table: Oid,
+        constraint: &Constraint,
+    ) -> Option<(&Arc<Object>, &Constraint)> {
+        let own = table_of(self.object(table)?)?;
+        match &constraint.rule {
+            Rule::Primary { .. } | Rule::Unique { .. } => {
+                let mut indexes = own.indexes.iter();
+                let index = indexes.find(|index| index.name == constraint.name)?;
+                let (above, index) = self.index(self.partition_parent(index.oid)?)?;
+                let mut constraints = table_of(above)?.constraints.iter();
+                let found = constraints.find(|one| one.name == index.name)?;
+                Some((above, found))
+            }
+            Rule::Foreign(foreign) => {
+                let above = self.object(self.partition_parent(table)?)?;
+                let body = table_of(above)?;
+                let is_same = |one: &&Constraint| match &one.rule {
+                    Rule::Foreign(other) => other.is_like(body, (foreign, own)),
+                    _ => false,
+                };
+                // Of several that are alike, that with its name.
+                let alike = body.constraints.iter().filter(is_same);
+                let found = alike.max_by_key(|one| one.name == constraint.name)?;
+                Some((above, found))
+            }
+            Rule::Check { .. } => own.lineage.parents.iter().find_map(|parent| {
+                let above = self.object(*parent)?;
+                let mut constraints = table_of(above)?.constraints.iter();
+                let is_it = |one: &&Constraint| {
+                    matches!(one.rule, Rule::Check { .. }) && one.name == constraint.name
+                };
+                Some((above, constraints.find(is_it)?))
+            }),
+        }
+    }
+
+    /// The constraints that others have from one of a table, each with its table, from the top.
+    pub fn constraints_below(&self, table: Oid, constraint: Oid) -> Vec<(Oid, &Constraint)> {
+        let mut below = Vec::new();
+        for heir in self.heirs(table) {
+            let body = self.object(heir).and_then(|heir| table_of(heir));
+            for own in body.iter().flat_map(|body| &body.constraints) {
+                let above = self.constraint_above(heir, own);
+                if above.is_some_and(|(at, one)| at.oid == table && one.oid == constraint) {
+                    below.push((heir, own));
+                    below.extend(self.constraints_below(heir, own.oid));
+                }
+            }
+        }
+        below
+    }
+
+    /// The table that a foreign key of another one was written for: the topmost of those whose
+    /// partitions have it.
+    pub fn written_for<'c>(
+        &'c self,
+        table: &'c Arc<Object>,
+        constraint: &'c Constraint,
+    ) -> &'c Arc<Object> {
+        let mut topmost = (table, constraint);
+        while let Some(above) = self.constraint_above(topmost.0.oid, topmost.1) {
+            topmost = above;
+        }
+        topmost.0
+    }
+
     /// The condition of the rows of a partition as an expression over them; none if there is none.
     pub fn partition_condition(&self, oid: Oid) -> Option<String> {
         let mut conditions = Vec::new();
@@ -58,6 +130,21 @@ impl Catalog {
             at = parent;
         }
         (!conditions.is_empty()).then(|| conditions.join(" AND "))
+    }
+}
+
+impl Foreign {
+    /// Whether it says of a table's rows what another foreign key says of another table's.
+    pub fn is_like(&self, table: &TableBody, (other, of): (&Self, &TableBody)) -> bool {
+        let names = |body: &TableBody, columns: &[usize]| -> Vec<String> {
+            let columns = columns.iter().filter_map(|at| body.columns.get(*at));
+            columns.map(|column| column.name.clone()).collect()
+        };
+        self.parent == other.parent
+            && self.parent_columns == other.parent_columns
+            && (self.on_update, self.on_delete) == (other.on_update, other.on_delete)
+            && (self.is_full, self.deferral) == (other.is_full, other.deferral)
+            && names(table, &self.columns) == names(of, &other.columns)
     }
 }
 

@@ -173,6 +173,10 @@ fn table_constraint(
     };
     let equalities = foreign.map_or(Datum::Null, |foreign| equalities_of(table, foreign));
     let printed = condition.map(|one| text(from.definitions().check(object, one)));
+    let catalog = &from.names.catalog;
+    let above = catalog.constraint_above(object.oid, constraint);
+    // Checks have no number of the one above.
+    let above = above.filter(|_| !matches!(constraint.rule, Rule::Check { .. }));
     let deferral = constraint.rule.deferral();
     let is_proven = !table.unproven.contains(&constraint.oid);
     let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
@@ -188,11 +192,7 @@ fn table_constraint(
         ("conindid", Datum::Oid(index)),
         (
             "conparentid",
-            Datum::Oid(constraint_above(
-                &from.names.catalog,
-                (object.oid, constraint),
-                index,
-            )),
+            Datum::Oid(above.map_or(0, |(_, above)| above.oid)),
         ),
         ("confrelid", Datum::Oid(foreign.map_or(0, |one| one.parent))),
         ("confupdtype", action(|foreign| foreign.on_update)),
@@ -247,29 +247,6 @@ impl Sources<'_> {
             indexes.find(|index| index.is_unique && index.columns == foreign.parent_columns);
         index.map_or(0, |index| index.oid)
     }
-}
-
-/// The constraint of a partitioned table that one of a partition belongs to; 0 if there is none. A
-/// key belongs to it by its index, a foreign key by its name.
-fn constraint_above(catalog: &Catalog, (table, constraint): (Oid, &Constraint), index: Oid) -> Oid {
-    let above = match constraint.rule {
-        Rule::Check { .. } => None,
-        Rule::Foreign(_) => {
-            let above = catalog.partition_parent(table);
-            let above = above.and_then(|above| catalog.object(above));
-            above.map(|above| (above, &constraint.name))
-        }
-        Rule::Primary { .. } | Rule::Unique { .. } => {
-            let above = catalog.partition_parent(index);
-            let above = above.and_then(|above| catalog.index(above));
-            above.map(|(above, index)| (above, &index.name))
-        }
-    };
-    let found = above.and_then(|(above, name)| match &above.body {
-        Body::Table(above) => above.constraints.iter().find(|one| one.name == *name),
-        _ => None,
-    });
-    found.map_or(0, |one| one.oid)
 }
 
 /// The sequence that a default asks for a number.

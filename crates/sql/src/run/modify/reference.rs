@@ -10,7 +10,7 @@ use super::noted::{Late, Noted, Pending};
 use super::route;
 use super::row::{Goal, remove, store};
 use super::rules::{key_text, named};
-use crate::catalog::Action;
+use crate::catalog::{Action, Body};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{KeyRows, Moves, Reference, ReferenceAccess, Target};
 use crate::run::lock::{Newest, lock_moved_row, lock_row};
@@ -413,8 +413,14 @@ fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
 /// The way of rows of a child to other partitions of the table that has the foreign key.
 fn moves_of(reference: &Reference, run: &Run<'_>) -> Result<Option<Moves>> {
     let catalog = &run.environment.names.catalog;
-    let child = catalog.object(reference.other);
-    let above = child.map(|child| catalog.written_for(child, &reference.constraint).oid);
+    let above = catalog.object(reference.other).and_then(|child| {
+        let Body::Table(body) = &child.body else {
+            return None;
+        };
+        let mut constraints = body.constraints.iter();
+        let own = constraints.find(|own| own.oid == reference.oid)?;
+        Some(catalog.written_for(child, own).oid)
+    });
     match above.filter(|above| *above != reference.other) {
         Some(above) => bound(run, |binder| binder.moves_below(above, reference.other)),
         None => Ok(None),
