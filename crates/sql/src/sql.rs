@@ -11,7 +11,7 @@ use crate::state::{Registry, Sequences, Statements};
 use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Sql {
     pub(crate) plans: PlanCache,
     sessions: AtomicI32,
     /// The setting `max_connections`, as sessions show it.
-    connections_max: AtomicUsize,
+    connections_max: Mutex<Arc<str>>,
     pub(crate) registry: Registry,
     pub(crate) statements: Statements,
     /// Names of tables below that definitions which did not commit have left.
@@ -64,7 +64,7 @@ impl Drop for Sql {
 }
 
 /// The setting `max_connections` where no server has set it: PostgreSQL's.
-const CONNECTIONS_MAX: usize = 100;
+const CONNECTIONS_MAX: &str = "100";
 
 impl Sql {
     /// Reads the catalogue of a database, and drops what definitions that did not commit have left
@@ -101,7 +101,7 @@ impl Sql {
             sequences: Sequences::default(),
             plans: PlanCache::default(),
             sessions: AtomicI32::new(0),
-            connections_max: AtomicUsize::new(CONNECTIONS_MAX),
+            connections_max: Mutex::new(CONNECTIONS_MAX.into()),
             registry: Registry::default(),
             statements: Statements::default(),
             transactions: AtomicI64::new(crate::state::now()),
@@ -143,11 +143,13 @@ impl Sql {
 
     /// Sets `max_connections` as sessions that begin from now on show it: the limit of a server.
     pub fn show_connections_max(&self, count: usize) {
-        self.connections_max.store(count, Ordering::Relaxed);
+        let shown = self.connections_max.lock();
+        *shown.unwrap_or_else(PoisonError::into_inner) = count.to_string().into();
     }
 
-    pub(crate) fn connections_max(&self) -> usize {
-        self.connections_max.load(Ordering::Relaxed)
+    pub(crate) fn connections_max(&self) -> Arc<str> {
+        let shown = self.connections_max.lock();
+        Arc::clone(&shown.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The database below.

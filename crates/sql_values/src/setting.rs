@@ -10,6 +10,7 @@ use crate::types::datetime::zone;
 use indelible::{Durability, Isolation, Mode, Wait};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Names and defaults of the settings that there are.
@@ -241,6 +242,8 @@ pub struct Variables {
     begun: BTreeMap<String, String>,
     /// Values from before `SET LOCAL`, for the end of the transaction.
     later: BTreeMap<String, Option<String>>,
+    /// `max_connections`, which all sessions share; none as long as nobody has told it.
+    connections_max: Option<Arc<str>>,
     /// Counts changes, so that plans made under other settings are made again.
     pub version: u64,
 }
@@ -249,7 +252,10 @@ impl Variables {
     /// The value of a setting.
     pub fn get(&self, name: &str) -> Option<&str> {
         let name = lower(name);
-        let own = self.values.get(&*name).map(String::as_str);
+        let own = match &*name {
+            "max_connections" => self.connections_max.as_deref(),
+            name => self.values.get(name).map(String::as_str),
+        };
         own.or_else(|| default_of(&name))
     }
 
@@ -300,6 +306,8 @@ impl Variables {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         all.extend(self.values.clone());
+        let count = self.connections_max.iter();
+        all.extend(count.map(|count| ("max_connections".to_owned(), count.to_string())));
         all.into_iter().collect()
     }
 
@@ -357,6 +365,11 @@ impl Variables {
             before.as_deref() != Some(value)
         };
         self.version += u64::from(changed);
+    }
+
+    /// Tells the value of `max_connections`.
+    pub fn tell_connections_max(&mut self, count: Arc<str>) {
+        self.connections_max = Some(count);
     }
 
     /// Keeps the value of a setting that the transaction is to have another value of.

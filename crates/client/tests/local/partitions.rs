@@ -16,7 +16,19 @@ fn read_by(session: &mut Session, statement: &str) -> Vec<&'static str> {
         "sale_none",
         "sale_other",
     ];
-    let has = |name: &&str| plan.contains(&format!("\"{name}\""));
+    // A change of nothing stands for all, so the names of changes do not count.
+    let scans = plan.split("\"Node Type\": \"");
+    let scans = scans.filter(|node| {
+        node.split('"')
+            .next()
+            .is_some_and(|kind| kind.contains("Scan"))
+    });
+    let scans: Vec<&str> = scans.collect();
+    let has = |name: &&str| {
+        scans
+            .iter()
+            .any(|scan| scan.contains(&format!("\"{name}\"")))
+    };
     all.into_iter().filter(has).collect()
 }
 

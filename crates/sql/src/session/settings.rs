@@ -248,8 +248,7 @@ impl Session {
         variables.tell("is_superuser", if is_superuser { "on" } else { "off" });
         let prepared_max = self.sql.database().prepared_max().to_string();
         variables.tell("max_prepared_transactions", &prepared_max);
-        let connections_max = self.sql.connections_max().to_string();
-        variables.tell("max_connections", &connections_max);
+        variables.tell_connections_max(self.sql.connections_max());
     }
 
     /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether.
