@@ -117,7 +117,7 @@ pub(crate) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     if let Some(bytes) = ring_bytes(point, size) {
         add("ring", &bytes.to_string());
     }
-    for (name, value) in rows(workload, size) {
+    for (name, value) in rows(workload, point, size) {
         add(name, &value);
     }
     let seconds = if has_drive(point) || point.get("placement").contains("hdd") {
@@ -155,8 +155,11 @@ fn slow_down(options: &mut [(String, String)], us: &str) {
     }
 }
 
-/// The number of rows, and the transactions before the measured ones.
-fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
+/// The number of rows, and the transactions before the measured ones. Each thread has a warehouse;
+/// more of them than the size has are as much smaller, so the data stay as large.
+fn rows(workload: &str, point: &Point, size: &Size) -> Vec<(&'static str, String)> {
+    let threads: u32 = point.get("threads").parse().unwrap_or(1);
+    let times = threads.div_ceil(size.paged_warehouses).max(1);
     match workload {
         "tpcb" => vec![
             ("branches", size.branches.to_string()),
@@ -172,8 +175,8 @@ fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
             ]
         }
         _ => vec![
-            ("warehouses", size.paged_warehouses.to_string()),
-            ("scale", size.paged_scale().to_string()),
+            ("warehouses", (size.paged_warehouses * times).to_string()),
+            ("scale", (size.paged_scale() / f64::from(times)).to_string()),
         ],
     }
 }
@@ -254,6 +257,7 @@ fn placement(name: &str) -> &'static [(&'static str, &'static str)] {
 mod tests {
     use super::*;
     use crate::experiment::Kind;
+    use crate::variant::Variant;
 
     fn options_of(parameters: &[(&str, &str)]) -> Vec<String> {
         let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -300,6 +304,27 @@ mod tests {
         assert!(has("--files hdd") && has("--log-files none") && has("--seconds 0.02"));
         // As much as with all data in memory, the case that it is compared with.
         assert!(has("--pool 4194304"));
+    }
+
+    #[test]
+    fn each_thread_has_a_warehouse() {
+        for size in [Size::smoke(), Size::default(), Size::full()] {
+            for experiment in crate::experiments() {
+                for point in Point::of(experiment, &size, 1, Variant::Paper) {
+                    let options = point.arguments(&size);
+                    let number = |name: &str| {
+                        let at = options.iter().position(|option| option == name)?;
+                        options[at + 1].parse::<u32>().ok()
+                    };
+                    let both = number("--warehouses").zip(number("--threads"));
+                    assert!(
+                        both.is_none_or(|(warehouses, threads)| warehouses >= threads),
+                        "{}: {options:?}",
+                        experiment.name
+                    );
+                }
+            }
+        }
     }
 
     #[test]
