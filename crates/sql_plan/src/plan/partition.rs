@@ -26,7 +26,7 @@ pub enum Takes {
 pub struct Share {
     /// The divisor.
     pub modulus: u64,
-    /// What is left of the hash.
+    /// The remainder of their hashes.
     pub remainder: u64,
     /// The types of the keys.
     pub classes: Arc<[HashClass]>,
