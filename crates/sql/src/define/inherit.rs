@@ -81,6 +81,10 @@ impl Session {
         let mut operation = operation.clone();
         let mut references = Vec::new();
         if let AlterTableOperation::AddColumn { column_def, .. } = &mut operation {
+            let mut object = self.altered(oid)?;
+            let name = ident_text(&column_def.name);
+            // With IF NOT EXISTS nothing is done to a column that is there.
+            let is_new = table_body(&mut object)?.column(&name).is_none();
             for option in std::mem::take(&mut column_def.options) {
                 let ColumnOption::ForeignKey(mut foreign) = option.option else {
                     column_def.options.push(option);
@@ -88,7 +92,7 @@ impl Session {
                 };
                 foreign.columns = vec![column_def.name.clone()];
                 foreign.name = foreign.name.or(option.name);
-                references.push(foreign);
+                references.extend(is_new.then_some(foreign));
             }
         }
         self.alter_family(oid, &operation, is_only)?;
@@ -102,7 +106,7 @@ impl Session {
         Ok(())
     }
 
-    fn is_partitioned(&self, oid: Oid) -> Result<bool> {
+    pub(super) fn is_partitioned(&self, oid: Oid) -> Result<bool> {
         let mut object = self.altered(oid)?;
         Ok(table_body(&mut object)?.lineage.scheme.is_some())
     }

@@ -82,10 +82,8 @@ impl Session {
         constraint: &TableConstraint,
     ) -> Result<()> {
         let object = self.altered(oid)?;
-        let is_partitioned =
-            matches!(&object.body, Body::Table(body) if body.lineage.scheme.is_some());
         match constraint {
-            TableConstraint::ForeignKey(foreign) if is_partitioned => {
+            TableConstraint::ForeignKey(foreign) if self.is_partitioned(oid)? => {
                 let message = format!(
                     "cannot use ONLY for foreign key on partitioned table \"{}\" referencing relation \"{}\"",
                     object.name, foreign.foreign_table
