@@ -9,7 +9,7 @@
 //! share; `shared` has the threads that take partitions from each other. A transaction that was
 //! undone because of others is run again and counted once, and its latency is that of all attempts.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
 use indelible::{Database, Durability, Error, Pending, Worker};
 use pmem::device::emulated::Clock;
@@ -17,6 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 use workload::Script;
 
@@ -268,10 +269,16 @@ pub(crate) fn run_threads(
             }
             (done, Instant::now())
         };
-        let workers: Vec<_> = (0_u32..)
-            .zip(positions)
-            .map(|(list, position)| threads.spawn(move || run(list, *position)))
-            .collect();
+        let mut workers = Vec::with_capacity(positions.len());
+        for (list, position) in (0_u32..).zip(positions) {
+            let worker = Builder::new().spawn_scoped(threads, move || run(list, *position));
+            workers.push(worker.map_err(|error| {
+                // Those that wait for the start go on, and end.
+                drop(Failing(clockwork));
+                let threads = positions.len();
+                anyhow!("cannot start {threads} threads (\"{error}\"); measure with fewer")
+            })?);
+        }
         let (start, cpu_start) = clockwork.wait_for_start();
         if let Limit::Time(duration) = limit {
             clockwork.stop_after(duration.saturating_sub(start.elapsed()));

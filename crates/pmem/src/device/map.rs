@@ -26,10 +26,17 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Addresses reserved for one memory unless the options say otherwise: it may grow up to here while
 /// open.
 pub(super) const RESERVED_BYTES: u64 = 256 << 30;
+/// Addresses that all memories of the process share. It has 128 TiB on the smallest machines; the
+/// heap, threads and files need the rest.
+const ADDRESS_BYTES: u64 = 112 << 40;
+/// A memory reserves at most this part of the addresses that are left, so that there are always
+/// some.
+const SHARE: u64 = 256;
 /// The base is a multiple of this, so that huge pages fit.
 const BASE_ALIGN_BYTES: u64 = PIECE_BYTES;
 /// The shortest file that can be opened.
@@ -102,6 +109,9 @@ enum Backing {
     File(Arc<BackingFile>),
 }
 
+/// Bytes of all ranges that are reserved.
+static RESERVED: AtomicU64 = AtomicU64::new(0);
+
 /// A range of addresses, with the mappings in it; unmapped when the memory and all views of it are
 /// gone.
 #[derive(Debug)]
@@ -116,6 +126,11 @@ unsafe impl Send for Reserved {}
 unsafe impl Sync for Reserved {}
 
 impl Reserved {
+    fn new(base: NonNull<u8>, bytes: u64) -> Self {
+        RESERVED.fetch_add(bytes, Ordering::Relaxed);
+        Self { base, bytes }
+    }
+
     fn at(&self, offset: u64) -> *mut c_void {
         self.base.as_ptr().wrapping_add(offset as usize).cast()
     }
@@ -131,6 +146,7 @@ impl Drop for Reserved {
             unmapped.is_ok(),
             "a range that was reserved can be unmapped"
         );
+        RESERVED.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -470,17 +486,16 @@ impl Drop for BackingFile {
     }
 }
 
-/// Reserves a range of addresses, `align_bytes` aligned: `wanted` bytes, or fewer where the system
-/// does not allow that, but at least `bytes`.
+/// Reserves a range of addresses, `align_bytes` aligned: `wanted` bytes, or fewer where the process
+/// has many memories or the system does not allow that, but at least `bytes`.
 fn reserve(bytes: u64, align_bytes: u64, wanted: u64, path: &Path) -> Result<Arc<Reserved>> {
     let least = bytes.max(1).next_multiple_of(align_bytes);
+    let share = ADDRESS_BYTES.saturating_sub(RESERVED.load(Ordering::Relaxed)) / SHARE;
+    let wanted = wanted.min(share.max(bytes.saturating_mul(2)));
     let mut length = wanted.next_multiple_of(align_bytes).max(least);
     loop {
         match reserve_exactly(length, align_bytes) {
-            Ok(base) => {
-                let bytes = length;
-                return Ok(Arc::new(Reserved { base, bytes }));
-            }
+            Ok(base) => return Ok(Arc::new(Reserved::new(base, length))),
             Err(errno) if length == least => {
                 return Err(refused("reserve addresses for", path, errno));
             }

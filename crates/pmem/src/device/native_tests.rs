@@ -368,6 +368,16 @@ fn child_under_a_file_size_limit() {
 }
 
 #[test]
+fn a_thousand_memories_leave_addresses_to_the_process() {
+    let memories: Vec<NativeMemory> = (0..1_000)
+        .map(|_| NativeMemory::volatile(4096, PageSize::Base).unwrap())
+        .collect();
+    let thread = std::thread::Builder::new().spawn(|| ()).unwrap();
+    thread.join().unwrap();
+    drop(memories);
+}
+
+#[test]
 fn a_limit_on_the_file_length_is_out_of_space() {
     for scratch in [Scratch::shared("limit"), Scratch::plain("limit")] {
         // With 8 GiB of addresses the range that a memory reserves has to shrink, too.
