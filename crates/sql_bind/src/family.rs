@@ -112,7 +112,7 @@ impl Binder<'_> {
         let with_rows = with_rows.filter(|member| member.body().lineage.scheme.is_none());
         let with_rows: Vec<&BoundTable> = with_rows.collect();
         let keys = with_rows.iter().map(|member| member.source.key.len());
-        let key_width = keys.max().filter(|_| self.is_locking).unwrap_or(0);
+        let key_width = keys.max().filter(|_| !self.locking.is_empty()).unwrap_or(0);
         let width = columns.len();
         let mut nodes = Vec::with_capacity(family.len());
         let mut members = Vec::with_capacity(family.len());

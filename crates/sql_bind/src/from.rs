@@ -34,6 +34,14 @@ impl Source {
             scope: Scope::default(),
         }
     }
+
+    /// The same for rows that a clause cannot lock by their name.
+    fn unlockable(mut self, kind: &'static str) -> Self {
+        for table in &mut self.scope.tables {
+            table.unlockable = Some(kind);
+        }
+        self
+    }
 }
 
 impl Binder<'_> {
@@ -359,7 +367,8 @@ impl Binder<'_> {
         {
             let node = self.named_rows(&name, named.rows)?;
             let columns = super::query::renamed(named.columns, &shown, names)?;
-            return self.source_of(node, &shown, columns, false);
+            let source = self.source_of(node, &shown, columns, false)?;
+            return Ok(source.unlockable("a WITH query"));
         }
         if let Some(relation) = self.system_relation(schema.as_deref(), &name) {
             return self.system_rows(relation, &shown, names);
@@ -373,10 +382,12 @@ impl Binder<'_> {
             self.note_object(written, object.oid, known_as);
             self.note_read(object.oid);
             self.check_access(object, Privilege::Select.bit())?;
+            self.check_locking(object, &shown)?;
         }
         match object.as_ref().map(|object| (object.oid, &object.body)) {
             Some((oid, Body::View(view))) => {
                 let view = view.clone();
+                self.pushed = self.locking_of(&shown);
                 let bound = self.view(oid, &name, &view)?;
                 let columns = super::query::renamed(bound.columns, &shown, names)?;
                 self.source_of(bound.node, &shown, columns, false)
@@ -440,6 +451,7 @@ impl Binder<'_> {
             SqlError::new(SqlState::SYNTAX_ERROR, message)
                 .hint("For example, FROM (SELECT ...) [AS] foo.")
         })?;
+        self.pushed = self.locking_of(&name);
         let (bound, is_lateral) = if lateral {
             self.lateral_part(|binder| binder.query(query))?
         } else {
@@ -540,7 +552,8 @@ impl Binder<'_> {
             widths,
             has_ordinality,
         };
-        self.source_of(node.into(), &shown, outputs, is_lateral)
+        let source = self.source_of(node.into(), &shown, outputs, is_lateral)?;
+        Ok(source.unlockable("a function"))
     }
 }
 

@@ -54,6 +54,7 @@ mod infer;
 mod insert;
 mod lifted;
 mod literal;
+mod locking;
 mod lookup;
 mod merge;
 mod name_texts;
@@ -116,8 +117,10 @@ pub struct Binder<'b> {
     lateral: Vec<Scope>,
     /// Whether literals without a type keep none, because a set operation will give them one.
     keeps_unknown: bool,
-    /// Whether rows of the tables in `FROM` will be locked, and need their keys.
-    is_locking: bool,
+    /// The clauses that lock rows of the parts of `FROM` that are read.
+    locking: Vec<locking::Locking>,
+    /// Those of the query that is bound next, from the query around it.
+    pushed: Vec<locking::Locking>,
     /// Queries of `WITH` that can be named, the innermost last.
     shared: Vec<query::Named>,
     /// Numbers given to queries of `WITH`.
@@ -135,6 +138,8 @@ pub struct Binder<'b> {
     pub reads: Vec<u32>,
     /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
+    /// The role whose privileges count: that of the session, or the owner of the view that is read.
+    role: u32,
     /// The names of the text, if they are asked for.
     log: Option<std::cell::RefCell<resolved::Log>>,
     /// Calls of functions of users, where they are kept.
@@ -187,7 +192,8 @@ impl<'b> Binder<'b> {
             scopes: Vec::new(),
             lateral: Vec::new(),
             keeps_unknown: false,
-            is_locking: false,
+            locking: Vec::new(),
+            pushed: Vec::new(),
             shared: Vec::new(),
             shared_count: 0,
             changes: Vec::new(),
@@ -196,6 +202,7 @@ impl<'b> Binder<'b> {
             routine: None,
             reads: Vec::new(),
             views: Vec::new(),
+            role: names.role,
             log: None,
             calls: None,
             depth: 0,
@@ -238,14 +245,9 @@ impl<'b> Binder<'b> {
         }))
     }
 
-    /// Fails unless the statement's role has a privilege on an object; within a view it is the
-    /// role that owns the view.
+    /// Fails unless the role whose privileges count has a privilege on an object.
     fn check_access(&self, object: &Object, privileges: i64) -> Result<()> {
-        let role = match self.views.last() {
-            Some(view) => self.names.catalog.owner(*view),
-            None => self.names.role,
-        };
-        self.names.check(role, object, privileges)
+        self.names.check(self.role, object, privileges)
     }
 
     /// The plan of a statement that reads or changes rows; none for other statements.

@@ -3,6 +3,7 @@
 //! A query of `WITH` is bound once, and computed once for all its uses unless it reads rows of the
 //! queries around it. The limit and the order of a query apply to its last form.
 
+use super::locking::Locking;
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
 use crate::error::{Result, SqlError, SqlState};
@@ -58,6 +59,10 @@ impl Binder<'_> {
     }
 
     fn whole_query(&mut self, query: &Query) -> Result<Bound> {
+        let mut locks = std::mem::take(&mut self.pushed);
+        for clause in &query.locks {
+            locks.push(Locking::of_clause(clause)?);
+        }
         if let Some(with) = &query.with {
             self.with(with)?;
         }
@@ -86,11 +91,18 @@ impl Binder<'_> {
             }
         }
         match &*query.body {
-            SetExpr::Select(select) => self.select(select, order, bounds, &query.locks),
+            SetExpr::Select(select) => self.select(select, order, bounds, locks),
             body => {
-                if !query.locks.is_empty() {
-                    let message = "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT";
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                match (body, locks.first()) {
+                    (SetExpr::SetOperation { .. }, Some(clause)) => {
+                        let problem = "is not allowed with UNION/INTERSECT/EXCEPT";
+                        return Err(clause.refused(problem));
+                    }
+                    (SetExpr::Values(_), Some(clause)) if !query.locks.is_empty() => {
+                        return Err(clause.refused("cannot be applied to VALUES"));
+                    }
+                    (SetExpr::Query(_), _) => self.pushed = locks,
+                    _ => {}
                 }
                 let bound = self.set_body(body)?;
                 self.ordered(bound, order, bounds)
@@ -333,7 +345,7 @@ impl Binder<'_> {
     /// A part of a query that is no `SELECT` with an order of its own.
     fn set_body(&mut self, body: &SetExpr) -> Result<Bound> {
         match body {
-            SetExpr::Select(select) => self.select(select, &[], Bounds::default(), &[]),
+            SetExpr::Select(select) => self.select(select, &[], Bounds::default(), Vec::new()),
             SetExpr::Query(query) => self.query(query),
             SetExpr::Values(values) => self.values_rows(values, None),
             SetExpr::SetOperation {

@@ -108,7 +108,10 @@ impl Binder<'_> {
         let shared = std::mem::take(&mut self.shared);
         let routine = self.routine.replace(body.arguments.len());
         let keeps_unknown = std::mem::replace(&mut self.keeps_unknown, false);
+        // It runs with the rights of its caller, within views too.
+        let role = std::mem::replace(&mut self.role, self.names.role);
         let value = self.body_value(object, body, query);
+        self.role = role;
         self.keeps_unknown = keeps_unknown;
         self.routine = routine;
         (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);

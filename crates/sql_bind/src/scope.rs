@@ -43,6 +43,8 @@ pub(crate) struct ScopeTable {
     pub is_stored: bool,
     /// The place of its name in a text that the catalogue keeps.
     pub place: Option<usize>,
+    /// The reason why a clause that locks rows cannot name it.
+    pub unlockable: Option<&'static str>,
 }
 
 /// A column that can be named.
@@ -144,6 +146,7 @@ impl Scope {
             table_oid: None,
             is_stored: false,
             place: None,
+            unlockable: None,
         });
         Ok(())
     }
@@ -158,6 +161,7 @@ impl Scope {
             table_oid: None,
             is_stored: false,
             place: None,
+            unlockable: Some("a join"),
         });
     }
 

@@ -8,20 +8,14 @@
 //! takes them away at the end. Rows are locked before the projection, while they are still rows of
 //! tables.
 
+use super::locking::Locking;
 use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{
-    Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, OutputColumn, Project, SortKey,
-};
+use crate::plan::{Distinct, Expr, Filter, Node, OutputColumn, Project, SortKey};
 use crate::types::{Kind, Type};
-use indelible::RowLock;
-use sql_parse::{WEAKER, mark_of};
-use sqlparser::ast::{
-    self, LockClause, LockType, NonBlock, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    Spanned,
-};
+use sqlparser::ast::{self, Select, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 use sqlparser::tokenizer::Span;
 
 /// An item of the list, with its column.
@@ -53,15 +47,15 @@ impl Binder<'_> {
         select: &Select,
         order: &[ast::OrderByExpr],
         bounds: Bounds,
-        locks: &[LockClause],
+        locks: Vec<Locking>,
     ) -> Result<Bound> {
         refuse_other_dialects(select)?;
-        let above = std::mem::replace(&mut self.is_locking, !locks.is_empty());
+        let above = std::mem::replace(&mut self.locking, locks);
         let source = self.from(&select.from);
-        self.is_locking = above;
+        let locks = std::mem::replace(&mut self.locking, above);
         let source = source?;
         let (bound, _) = self.within(source.scope, |binder| {
-            binder.selected(select, source.node, (order, bounds, locks))
+            binder.selected(select, source.node, (order, bounds, &locks))
         });
         bound
     }
@@ -70,7 +64,7 @@ impl Binder<'_> {
         &mut self,
         select: &Select,
         mut node: Node,
-        (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[LockClause]),
+        (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[Locking]),
     ) -> Result<Bound> {
         let mut condition = None;
         if let Some(tree) = &select.selection {
@@ -98,6 +92,7 @@ impl Binder<'_> {
         self.scope().clause = Clause::OrderBy;
         let keys = self.keys(order, &mut items)?;
         let distinct = self.distinct(select.distinct.as_ref(), &mut items, &keys, visible)?;
+        self.check_rows(locks, select)?;
         let expressions: Vec<&mut Expr> =
             items.iter_mut().map(|item| &mut item.expression).collect();
         node = self.grouped(node, groups, &mut having, expressions)?;
@@ -111,7 +106,7 @@ impl Binder<'_> {
         node = self.windowed(node, &mut items)?;
         node = self.with_sets(node, &mut items)?;
         if !locks.is_empty() {
-            node = self.locked(node, locks, condition, select)?;
+            node = self.locked(node, locks, condition)?;
         }
         let tail = Tail {
             keys,
@@ -375,72 +370,6 @@ impl Binder<'_> {
     pub(super) fn node_types(&self, node: &Node) -> Vec<Type> {
         vec![Kind::Unknown.plain(); node.width()]
     }
-
-    /// `FOR UPDATE` and its kin.
-    fn locked(
-        &mut self,
-        node: Node,
-        locks: &[LockClause],
-        recheck: Option<Expr>,
-        select: &Select,
-    ) -> Result<Node> {
-        let is_grouped =
-            !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
-        let problem = match () {
-            () if is_grouped => Some("GROUP BY clause"),
-            () if select.having.is_some() => Some("HAVING clause"),
-            () if select.distinct.is_some() => Some("DISTINCT clause"),
-            () if !self.scope().aggregates.is_empty() => Some("aggregate functions"),
-            () if !self.scope().windows.is_empty() => Some("window functions"),
-            () => None,
-        };
-        if let Some(problem) = problem {
-            let message = format!("FOR UPDATE is not allowed with {problem}");
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-        }
-        let mut targets = Vec::new();
-        for lock in locks {
-            let (of, is_weaker) = lock_names(lock.of.as_ref())?;
-            let strength = match (lock.lock_type, is_weaker) {
-                (LockType::Share, false) => RowLock::Share,
-                (LockType::Share, true) => RowLock::KeyShare,
-                (LockType::Update, false) => RowLock::Update,
-                (LockType::Update, true) => RowLock::NoKeyUpdate,
-            };
-            let busy = match lock.nonblock {
-                None => Busy::Wait,
-                Some(NonBlock::Nowait) => Busy::Fail,
-                Some(NonBlock::SkipLocked) => Busy::Skip,
-            };
-            let tables = self.scope().tables.clone();
-            if let Some(name) = &of
-                && !tables.iter().any(|table| table.alias == *name)
-            {
-                let message =
-                    format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
-                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-            }
-            for table in tables {
-                let is_wanted = of.as_ref().is_none_or(|name| *name == table.alias);
-                if let (true, Some(rows), Some(start)) =
-                    (is_wanted, table.rows, table.columns.first())
-                {
-                    targets.push(LockTarget {
-                        rows,
-                        start: *start,
-                        strength,
-                        busy,
-                    });
-                }
-            }
-        }
-        Ok(Lock {
-            input: node,
-            tables: targets,
-            recheck,
-        }
-        .into())
-    }
 }
 
 /// Adds the columns of `DISTINCT ON` that an order does not begin with.
@@ -533,21 +462,6 @@ fn lock_after_sort(node: Node, keys: &[SortKey], expressions: &[Expr]) -> Node {
     });
     lock.input = sorted(lock.input, by_row.collect(), &Bounds::default());
     lock.into()
-}
-
-/// The table that a lock is for, if it names one, and whether it is of the weaker strength.
-fn lock_names(of: Option<&ast::ObjectName>) -> Result<(Option<String>, bool)> {
-    let Some(of) = of else {
-        return Ok((None, false));
-    };
-    let is_weaker = matches!(of.0.first(),
-        Some(ast::ObjectNamePart::Identifier(name)) if mark_of(name) == Some(WEAKER));
-    let parts = of.0[usize::from(is_weaker)..].to_vec();
-    if parts.is_empty() {
-        return Ok((None, true));
-    }
-    let (_, name) = object_name(&ast::ObjectName(parts))?;
-    Ok((Some(name), is_weaker))
 }
 
 /// The place of an expression in the list, to which it is added if it is not there.

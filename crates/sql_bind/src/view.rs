@@ -177,11 +177,15 @@ impl Binder<'_> {
         };
         self.check_access(&object, privileges)?;
         let select = updatable(&view).map_err(|detail| verb.refused(name, detail))?;
-        self.views.push(object.oid);
+        let oid = object.oid;
+        self.views.push(oid);
         let scopes = std::mem::take(&mut self.scopes);
         let lateral = std::mem::take(&mut self.lateral);
         let shared = std::mem::take(&mut self.shared);
+        let role = self.role_below(oid, &view);
+        let role = std::mem::replace(&mut self.role, role);
         let bound = self.view_of(object, &view, &select, (verb, privileges));
+        self.role = role;
         (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
         self.views.pop();
         bound
@@ -265,6 +269,15 @@ impl Binder<'_> {
         })
     }
 
+    /// The role whose privileges count for the tables of a view.
+    fn role_below(&self, oid: u32, view: &ViewBody) -> u32 {
+        let is_on = |value| matches!(value, "true" | "on" | "yes" | "1");
+        match view.option("security_invoker").is_some_and(is_on) {
+            true => self.names.role,
+            false => self.names.catalog.owner(oid),
+        }
+    }
+
     /// Refuses the option to check rows of a view that is not changed as a table is.
     pub fn check_option(&mut self, object: &Object) -> Result<()> {
         let Body::View(view) = &object.body else {
@@ -327,7 +340,10 @@ impl Binder<'_> {
         let scopes = std::mem::take(&mut self.scopes);
         let lateral = std::mem::take(&mut self.lateral);
         let shared = std::mem::take(&mut self.shared);
+        let role = self.role_below(oid, view);
+        let role = std::mem::replace(&mut self.role, role);
         let bound = self.query(query);
+        self.role = role;
         (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
         self.views.pop();
         let mut bound = bound?;

@@ -15,3 +15,4 @@ mod plan_cache;
 mod scratch;
 mod scripts;
 mod spill;
+mod waits;

@@ -59,14 +59,13 @@ impl Session {
                 Err(_) => return Ok(None),
             }
         }
-        let point = self.point_of(&lifted.plan);
-        if point.is_none() && self.lock_targets(&lifted.plan)? {
+        if self.lock_targets(&lifted.plan)? {
             return Ok(None);
         }
         if let Some(columns) = &lifted.plan.columns {
             sink.describe(columns)?;
         }
-        if let Some(point) = point {
+        if let Some(point) = self.point_of(&lifted.plan) {
             return self.run_point(&lifted.plan, point, values, sink).map(Some);
         }
         let mut running = self.begin_plan(&lifted.plan, values)?;

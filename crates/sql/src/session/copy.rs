@@ -184,8 +184,14 @@ impl Session {
             .iter()
             .map(|(_, found)| Some(found.kind.plain()))
             .collect();
-        let plan = self.plan(&parsed, &declared).map_err(without_place)?;
-        let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
+        let planned = |session: &mut Self| {
+            let plan = session.plan(&parsed, &declared).map_err(without_place)?;
+            plan.ok_or_else(|| SqlError::internal("a plan"))
+        };
+        let mut plan = planned(self)?;
+        while self.lock_targets(&plan)? {
+            plan = planned(self)?;
+        }
         sink.copy_begins(&CopyShape {
             is_from_client: true,
             is_binary: format.is_binary,

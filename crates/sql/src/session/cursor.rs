@@ -469,7 +469,7 @@ impl Session {
         arguments: &[Expr],
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        let Some((plan, values)) = self.prepared_with_values(name, arguments)? else {
+        let Some((mut plan, values)) = self.prepared_with_values(name, arguments)? else {
             let parsed = self
                 .prepared
                 .get(name)
@@ -479,6 +479,9 @@ impl Session {
                 None => Ok(Completion::new("")),
             };
         };
+        while self.lock_targets(&plan)? {
+            plan = self.plan_prepared(name)?.unwrap_or(plan);
+        }
         if let Some(columns) = &plan.columns {
             sink.describe(columns)?;
         }

@@ -73,7 +73,10 @@ impl Session {
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
         let start = Instant::now();
-        let (mut plan, values) = self.plan_to_explain(parsed, inner)?;
+        let (mut plan, mut values) = self.plan_to_explain(parsed, inner)?;
+        while chosen.analyze && self.lock_targets(&plan)? {
+            (plan, values) = self.plan_to_explain(parsed, inner)?;
+        }
         let mut summary = Summary {
             planning: start.elapsed(),
             execution: None,

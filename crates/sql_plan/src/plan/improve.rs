@@ -13,8 +13,8 @@ use super::method::with_method;
 use super::modify::Change;
 use super::narrow::narrow;
 use super::node::{
-    Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, Scan, SetKind, SetOperation,
-    Values,
+    Aggregate, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
+    SetOperation, Values,
 };
 use super::order::use_orders;
 use super::prune::prune;
@@ -163,6 +163,7 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             sort.input = push(sort.input, conditions);
             sort.into()
         }
+        Node::Lock(lock) => push_lock(own(lock), conditions),
         Node::Distinct(distinct) if distinct.on.is_none() => {
             let mut distinct = own(distinct);
             distinct.input = push(distinct.input, conditions);
@@ -194,6 +195,19 @@ fn push_scan(mut scan: Scan, conditions: Vec<Expr>) -> Node {
     }
     access::choose(&mut scan, plain);
     tested(scan.into(), queries)
+}
+
+/// Rows that are locked, with conditions: others are not locked, and a row that has changed is
+/// tested again.
+fn push_lock(mut lock: Lock, conditions: Vec<Expr>) -> Node {
+    let (queries, plain): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(Expr::has_query);
+    if !plain.is_empty() {
+        let tests = lock.recheck.take().into_iter().chain(plain.iter().cloned());
+        lock.recheck = Some(Expr::all(tests.collect()));
+    }
+    lock.input = push(lock.input, plain);
+    tested(lock.into(), queries)
 }
 
 /// A set operation whose inputs have conditions.

@@ -152,6 +152,8 @@ fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointC
         || !table.generated.is_empty()
         || table.columns.iter().any(has_domain)
         || (set.is_some() && (table.source.key.iter().any(is_set) || keys.any(takes_key)))
+        // Rules of the whole row.
+        || (set.is_some() && (!table.views.is_empty() || !table.within.is_empty()))
     {
         return None;
     }

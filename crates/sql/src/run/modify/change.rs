@@ -4,7 +4,7 @@
 //! has changed.
 
 use super::insert::insert_routed;
-use super::noted::{Noted, Seen, key_datums, note_moved};
+use super::noted::{Noted, Seen, note_moved, stored_key};
 use super::route;
 use super::row::{Goal, after, remove, store};
 use crate::error::Result;
@@ -97,12 +97,10 @@ fn newest(
 ) -> Result<Option<Row>> {
     let width = table.source.width();
     // Several rows of other tables may meet one row, which is changed once.
-    if input.len() > width && !seen.insert(key_datums(table, input)) {
-        return Ok(None);
-    }
-    let key = || (table.source.oid, key_datums(table, input));
+    let is_met = input.len() > width;
+    let key = || stored_key(table, input);
     let changed = run.state.changed.as_ref();
-    if changed.is_some_and(|changed| changed.contains(&key())) {
+    if is_met && seen.contains(&key()) || changed.is_some_and(|changed| changed.contains(&key())) {
         return Ok(None);
     }
     let wait = run.environment.wait();
@@ -119,6 +117,9 @@ fn newest(
         && !is_true(condition, &row, run)?
     {
         return Ok(None);
+    }
+    if is_met {
+        seen.insert(key());
     }
     if let Some(changed) = &mut run.state.changed {
         changed.insert(key());

@@ -34,7 +34,8 @@ impl Fill {
         Self::is_possible(plan).then(|| Self {
             stored: Vec::new(),
             waiting: 0,
-            is_new: is_new(plan, run),
+            // The other parts of the statement do not see its rows.
+            is_new: run.state.changed.is_none() && is_new(plan, run),
             is_direct: false,
         })
     }

@@ -3,7 +3,7 @@
 //! A row in the way may have been committed after the statement began: it is looked for in the
 //! newest state, locked, and changed as an update changes it.
 
-use super::noted::{Noted, Pending, Seen, key_datums, note_keys, note_parents};
+use super::noted::{Noted, Pending, Seen, key_datums, note_keys, note_parents, stored_key};
 use super::route;
 use super::row::apply;
 use super::rules::{check, check_views, duplicate, generate, of_row, stored_row};
@@ -101,7 +101,7 @@ fn insert_row(
         }
     }
     if matches!(conflict, Some(Conflict::Update { .. })) {
-        seen.insert(key_datums(table, &row));
+        seen.insert(stored_key(table, &row));
     }
     note_parents(table, &row, None, pending);
     note_keys(table, &row, None, pending);
@@ -204,7 +204,7 @@ fn update(
         Newest::Row(existing) => existing,
         Newest::Gone | Newest::Busy => return Ok(InTheWay::Gone),
     };
-    if !seen.insert(key_datums(table, &existing)) {
+    if seen.contains(&stored_key(table, &existing)) {
         let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
         let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
         return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
@@ -216,7 +216,9 @@ fn update(
     {
         return Ok(InTheWay::Left);
     }
-    apply(table, set, (existing, &pair), pending, run).map(InTheWay::Changed)
+    let updated = apply(table, set, (existing, &pair), pending, run)?;
+    seen.insert(stored_key(table, &updated));
+    Ok(InTheWay::Changed(updated))
 }
 
 /// The row that has a key of a row, in the newest state.

@@ -6,7 +6,7 @@
 
 use super::change::{move_row, strength_of};
 use super::insert::insert;
-use super::noted::{Noted, key_datums};
+use super::noted::{Noted, stored_key};
 use super::route;
 use super::row::{Goal, after, remove, store};
 use crate::error::{Result, SqlError, SqlState};
@@ -38,15 +38,14 @@ pub(super) fn merge(
             MergeAction::Update(set) => strength_of(table, set),
             MergeAction::Delete => RowLock::Update,
         };
-        let key = key_datums(table, &row);
+        let key = stored_key(table, &row);
         if noted.seen.contains(&key) {
             let message = "MERGE command cannot affect row a second time";
             let hint = "Ensure that not more than one source row matches any one target row.";
             return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
         }
-        let named = (table.source.oid, key);
         let changed = run.state.changed.as_ref();
-        if changed.is_some_and(|changed| changed.contains(&named)) {
+        if changed.is_some_and(|changed| changed.contains(&key)) {
             return Ok(false);
         }
         let wait = run.environment.wait();
@@ -70,9 +69,9 @@ pub(super) fn merge(
             nothing.extend(row.drain(width..));
             return unmatched(merge, &nothing, noted, run);
         }
-        noted.seen.insert(named.1.clone());
+        noted.seen.insert(key.clone());
         if let Some(changed) = &mut run.state.changed {
-            changed.insert(named);
+            changed.insert(key);
         }
         change(table, (merge, &clause.action), &row, noted, run)?;
         return Ok(true);

@@ -3,7 +3,7 @@
 //! A reference is noted with the row that has it, and looked at when the statement ends, as the row
 //! that it names may come later.
 
-use crate::catalog::Deferral;
+use crate::catalog::{Deferral, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Moves, Target, UniqueKey};
 use crate::run::Row;
@@ -11,8 +11,11 @@ use crate::types::Datum;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Rows of this statement, by their keys.
-pub(super) type Seen = HashSet<Row>;
+/// A row that is stored: the number of its table, and its key there.
+pub(super) type StoredKey = (Oid, Row);
+
+/// Rows that a statement has changed.
+pub(super) type Seen = HashSet<StoredKey>;
 
 /// The references and keys that a statement looks at when its rows are changed.
 #[derive(Default)]
@@ -41,7 +44,7 @@ pub(super) struct Noted {
     /// References of partitions.
     pub(super) routed: Late,
     /// Rows that it has changed, where it must not change one twice.
-    pub(super) seen: HashSet<Row>,
+    pub(super) seen: Seen,
 }
 
 impl Noted {
@@ -175,6 +178,11 @@ fn points_between(between: &str, root: &str) -> SqlError {
     let hint = format!("Consider defining the foreign key on table \"{root}\".");
     let state = SqlState::FEATURE_NOT_SUPPORTED;
     SqlError::new(state, message).detail(detail).hint(hint)
+}
+
+/// The place of a row, which no other row of the statement's tables has.
+pub(super) fn stored_key(table: &Target, row: &[Datum]) -> StoredKey {
+    (table.source.oid, key_datums(table, row))
 }
 
 /// The values of a row's key.

@@ -1,0 +1,156 @@
+//! Statements that wait for another transaction, and find other rows or definitions after that.
+
+use crate::between::{Last, run};
+use crate::scratch::Scratch;
+use sql::types::Context;
+use sql::{Batch, CopyShape, Flow, OutputColumn, RowSink, Session, Sql, SqlError};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The state of an error; empty if a statement has none.
+fn state_of(outcome: Result<(), SqlError>) -> String {
+    outcome.map_or_else(|error| error.state.0.to_owned(), |()| String::new())
+}
+
+fn state(session: &mut Session, text: &str) -> String {
+    state_of(session.simple(text, &mut Last::default()))
+}
+
+/// A client that copies the row `3, -5`.
+#[derive(Default)]
+struct Copies(bool);
+
+impl RowSink for Copies {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        Ok(Flow::More)
+    }
+
+    fn copy_begins(&mut self, _: &CopyShape) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn copy_in(&mut self, data: &mut Vec<u8>) -> Result<bool, SqlError> {
+        if std::mem::replace(&mut self.0, true) {
+            return Ok(false);
+        }
+        data.extend_from_slice(b"3\t-5\n");
+        Ok(true)
+    }
+}
+
+/// Runs a text in another thread, until it waits for a lock.
+fn waits(
+    sql: &Arc<Sql>,
+    mut session: Session,
+    body: impl FnOnce(&mut Session) -> String + Send + 'static,
+) -> JoinHandle<String> {
+    let number = session.number();
+    let thread = std::thread::spawn(move || body(&mut session));
+    let mut other = sql.connect().unwrap();
+    let blocking = format!("SELECT pg_blocking_pids({number})");
+    while run(&mut other, &blocking) == Some("{}".to_owned()) && !thread.is_finished() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(!thread.is_finished(), "it waits");
+    thread
+}
+
+/// A plan that was made before the wait does not know the constraint.
+#[test]
+fn rows_keep_to_constraints_that_were_made_meanwhile() {
+    type Body = fn(&mut Session) -> String;
+    let insert: Body = |session| state(session, "INSERT INTO t VALUES (3, -5)");
+    let execute: Body = |session| state(session, "EXECUTE ins(3, -5)");
+    let copy: Body =
+        |session| state_of(session.simple("COPY t FROM STDIN", &mut Copies::default()));
+    let explain: Body = |session| state(session, "EXPLAIN ANALYZE INSERT INTO t VALUES (3, -5)");
+    for body in [insert, execute, copy, explain] {
+        let (_scratch, sql) = Scratch::open("waits-plans");
+        let (mut holder, mut waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+        run(&mut holder, "CREATE TABLE t (id int PRIMARY KEY, x int)");
+        run(&mut waiter, "PREPARE ins AS INSERT INTO t VALUES ($1, $2)");
+        for row in ["(1, 1)", "(2, 1)"] {
+            run(&mut waiter, &format!("INSERT INTO t VALUES {row}"));
+            run(
+                &mut waiter,
+                &format!("DELETE FROM t WHERE id = {}", &row[1..2]),
+            );
+            run(&mut waiter, &format!("EXECUTE ins{row}"));
+        }
+        run(&mut holder, "BEGIN; ALTER TABLE t ADD CHECK (x > 0)");
+        let thread = waits(&sql, waiter, body);
+        run(&mut holder, "COMMIT");
+        assert_eq!(thread.join().unwrap(), "23514");
+    }
+}
+
+/// Each pair of rows is tested again, as none of them has changed the row yet.
+#[test]
+fn another_row_of_from_may_still_meet_a_row_that_has_changed() {
+    let (_scratch, sql) = Scratch::open("waits-pairs");
+    let (mut holder, waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, x int, note text);
+         CREATE TABLE s (id int, lim int, val text);
+         INSERT INTO t VALUES (1, 1, ''); INSERT INTO s VALUES (1, 5, 'a'), (1, 100, 'b')",
+    );
+    run(&mut holder, "BEGIN; UPDATE t SET x = 50 WHERE id = 1");
+    let thread = waits(&sql, waiter, |session| {
+        state(
+            session,
+            "UPDATE t SET note = s.val FROM s WHERE t.id = s.id AND t.x < s.lim",
+        )
+    });
+    run(&mut holder, "COMMIT");
+    assert_eq!(thread.join().unwrap(), "");
+    assert_eq!(run(&mut holder, "SELECT note FROM t").as_deref(), Some("b"));
+}
+
+/// The rows of the tables below are locked, and no others than those that are read.
+#[test]
+fn rows_of_views_and_queries_are_locked() {
+    let (_scratch, sql) = Scratch::open("waits-views");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);
+         CREATE VIEW v AS SELECT n AS m, id AS i FROM t; CREATE VIEW w AS SELECT i FROM v WHERE m < 9;
+         CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
+         CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9); INSERT INTO p VALUES (1), (2);
+         CREATE VIEW vp AS SELECT id AS i FROM p",
+    );
+    for (query, table) in [
+        ("SELECT * FROM w WHERE i = 1 FOR UPDATE", "t"),
+        ("SELECT * FROM v AS x WHERE i < 2 FOR UPDATE OF x", "t"),
+        (
+            "SELECT * FROM (SELECT id FROM t) q WHERE id = 1 FOR UPDATE",
+            "t",
+        ),
+        ("(SELECT * FROM t WHERE id = 1) FOR UPDATE", "t"),
+        ("SELECT * FROM vp WHERE i = 1 FOR UPDATE", "p"),
+    ] {
+        run(&mut holder, &format!("BEGIN; {query}"));
+        for (id, answer) in [(1, "55P03"), (2, "")] {
+            let text = format!("SELECT 1 FROM {table} WHERE id = {id} FOR UPDATE NOWAIT");
+            assert_eq!(state(&mut other, &text), answer, "{query}, row {id}");
+        }
+        run(&mut holder, "COMMIT");
+    }
+    run(&mut holder, "BEGIN; UPDATE t SET n = 20 WHERE id = 2");
+    let waiter = sql.connect().unwrap();
+    let thread = waits(&sql, waiter, |session| {
+        let ids = run(
+            session,
+            "SELECT string_agg(i::text, ',') FROM (SELECT i FROM v WHERE m < 9 FOR UPDATE) q",
+        );
+        ids.unwrap_or_default()
+    });
+    run(&mut holder, "COMMIT");
+    assert_eq!(thread.join().unwrap(), "1,3");
+}
