@@ -279,6 +279,7 @@ impl Session {
         }
         let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
         let mut out = Batch::new(width);
+        let mut rows = 0;
         let steps = match steps(direction, cursor.place)? {
             // The end is known when all rows have come.
             Steps::FromEnd(back) => {
@@ -299,8 +300,7 @@ impl Session {
                     cursor.place += 1;
                     out.push(cursor.shown(Some(row), width));
                     if out.is_full() {
-                        sink.rows(&out, &self.environment.context())?;
-                        out.reset(width);
+                        rows += self.hand_over(&mut out, width, sink)?;
                     }
                 }
             }
@@ -317,6 +317,9 @@ impl Session {
                     cursor.place -= 1;
                     let row = self.row_at(cursor, cursor.place)?;
                     out.push(cursor.shown(row, width));
+                    if out.is_full() {
+                        rows += self.hand_over(&mut out, width, sink)?;
+                    }
                 }
             }
             Steps::To(place) => {
@@ -332,9 +335,15 @@ impl Session {
                 }
             }
         }
+        Ok(rows + self.hand_over(&mut out, width, sink)?)
+    }
+
+    /// Hands rows over, and empties their memory; the number of rows.
+    fn hand_over(&self, out: &mut Batch, width: usize, sink: &mut dyn RowSink) -> Result<u64> {
         let rows = out.len() as u64;
         if rows > 0 {
-            sink.rows(&out, &self.environment.context())?;
+            sink.rows(out, &self.environment.context())?;
+            out.reset(width);
         }
         Ok(rows)
     }
