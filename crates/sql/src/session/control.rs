@@ -426,6 +426,7 @@ impl Session {
         let level = self.transaction.level();
         self.undo_settings(level);
         self.environment.host.variables.enter(level);
+        self.undo_portals(level);
         Ok(())
     }
 
@@ -438,7 +439,9 @@ impl Session {
         let at = self.find_savepoint(name)?;
         self.transaction.access = self.transaction.savepoints[at].access;
         self.transaction.savepoints.truncate(at);
-        self.release_settings(self.transaction.level());
+        let level = self.transaction.level();
+        self.release_settings(level);
+        self.release_portals(level);
         Ok(())
     }
 }

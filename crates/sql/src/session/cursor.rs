@@ -37,6 +37,8 @@ enum Life {
 pub(crate) struct Cursor {
     running: Running,
     life: Life,
+    /// The level of the transaction that has declared it: it goes with that savepoint.
+    level: usize,
     /// Rows that have come, after those that were not kept because it cannot go back.
     rows: Store,
     place_of_rows: SegmentCache,
@@ -206,6 +208,7 @@ impl Session {
             } else {
                 Life::Transaction
             },
+            level: self.transaction.level(),
             rows,
             place_of_rows: SegmentCache::default(),
             not_kept: 0,
@@ -410,6 +413,7 @@ impl Session {
             self.row_at(&mut cursor, u64::MAX)?;
             cursor.can_go_back = can_go_back;
             cursor.life = Life::Kept;
+            cursor.level = 0;
             self.cursors.insert(name, cursor);
         }
         Ok(())
@@ -424,7 +428,23 @@ impl Session {
 
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
-        self.cursors.retain(|_, cursor| cursor.life == Life::Kept);
+        self.keep_cursors(|cursor| cursor.life == Life::Kept);
+    }
+
+    /// Closes the cursors that were declared since a level of the transaction has begun.
+    pub(super) fn undo_cursors(&mut self, level: usize) {
+        self.keep_cursors(|cursor| cursor.level < level);
+    }
+
+    /// Makes the cursors that were declared since higher levels have begun those of this one.
+    pub(super) fn release_cursors(&mut self, level: usize) {
+        for cursor in self.cursors.values_mut() {
+            cursor.level = cursor.level.min(level);
+        }
+    }
+
+    fn keep_cursors(&mut self, mut stays: impl FnMut(&Cursor) -> bool) {
+        self.cursors.retain(|_, cursor| stays(cursor));
         let cursors = &self.cursors;
         let shown = &mut self.environment.host.cursors;
         shown.retain(|name, _| cursors.contains_key(name));
