@@ -329,6 +329,42 @@ fn a_portal_stops_at_its_limit_and_ends_with_its_transaction() {
 }
 
 #[test]
+fn a_rollback_tells_settings_and_ends_portals() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    let set = query("begin; set datestyle = 'SQL, DMY'");
+    assert_eq!(
+        client.ask(std::slice::from_ref(&set)),
+        "C[BEGIN] C[SET] S Z[T]"
+    );
+    assert_eq!(client.ask(&[query("rollback")]), "C[ROLLBACK] S Z[I]");
+    client.ask(&[set]);
+    // The error has undone it already.
+    assert_eq!(client.ask(&[query("nonsense")]), "E[42601] S Z[E]");
+    assert_eq!(client.ask(&[query("rollback")]), "C[ROLLBACK] Z[I]");
+    assert_eq!(
+        client.ask(&[query("set datestyle = 'German'; select 1/0")]),
+        "C[SET] T E[22012] Z[I]"
+    );
+    assert_eq!(
+        client.ask(&[query("begin; savepoint s")]),
+        "C[BEGIN] C[SAVEPOINT] Z[T]"
+    );
+    let answers = client.ask(&[
+        parse("s", "select generate_series(1, $1::int)"),
+        bind("p", "s", &["3"]),
+        execute("p", 1),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 D[1] s Z[T]");
+    assert_eq!(client.ask(&[query("rollback to s")]), "C[ROLLBACK] Z[T]");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E[34000] Z[E]");
+    assert_eq!(client.ask(&[query("rollback to s")]), "C[ROLLBACK] Z[T]");
+    let answers = client.ask(&[bind("p", "s", &["2"]), execute("p", 0), sync()]);
+    assert_eq!(answers, "2 D[1] D[2] C[SELECT 2] Z[T]");
+}
+
+#[test]
 fn rows_are_copied_in_and_out() {
     let fixture = Fixture::new(|_| {});
     let mut client = fixture.client();

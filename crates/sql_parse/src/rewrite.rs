@@ -9,7 +9,7 @@
 //! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
-//! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
+//! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
 //! | a materialized view's `WITH NO DATA` | an option of a marked name |
@@ -284,7 +284,8 @@ impl<'t> Words<'t> {
     fn modes(&mut self) {
         if self.is(0, "SET") {
             if self.is(1, "LOCAL") && self.is(2, "SESSION") && self.is(3, "AUTHORIZATION") {
-                self.replace(1..2, &[]);
+                let words = ["session_authorization", "TO"].map(Token::make_keyword);
+                self.replace(2..4, &words);
             }
             let session = self.is(1, "SESSION") && self.is(2, "CHARACTERISTICS");
             if !session && !self.is(1, "TRANSACTION") {

@@ -11,11 +11,13 @@
 //! | `scram` | verifiers of passwords |
 //! | `setting` | `SET`, `SHOW`, `RESET`: the settings of a session |
 //! | `types` | kinds, values, text and binary forms, casts, overloads, functions, aggregates |
+//! | `undo` | values from before the changes of a transaction |
 
 pub mod codec;
 pub mod error;
 pub mod scram;
 pub mod setting;
 pub mod types;
+pub mod undo;
 
 pub use error::{SqlError, SqlState};

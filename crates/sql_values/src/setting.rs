@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
 use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
 use crate::types::datetime::zone;
+use crate::undo::Undo;
 use indelible::{Durability, Isolation, Mode, Wait};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -240,8 +241,11 @@ pub struct Variables {
     values: BTreeMap<String, String>,
     /// Values that the session has begun with, which `RESET` goes back to.
     begun: BTreeMap<String, String>,
-    /// Values from before `SET LOCAL`, for the end of the transaction.
-    later: BTreeMap<String, Option<String>>,
+    /// Values from before the changes of the transaction and of its savepoints.
+    undone: BTreeMap<String, Undo<Option<String>>>,
+    /// The level of the changes to come: 0 outside of transactions, 1 in one, and one more in each
+    /// savepoint.
+    level: usize,
     /// `max_connections`, which all sessions share; none as long as nobody has told it.
     connections_max: Option<Arc<str>>,
     /// Counts changes, so that plans made under other settings are made again.
@@ -326,7 +330,7 @@ impl Variables {
     /// Sets a value, or the default if there is none, for names that exist.
     pub fn set(&mut self, settings: &mut Settings, name: &str, value: Option<&str>) -> Result<()> {
         let name = name.to_lowercase();
-        let Some(default) = default_of(&name).or(name.contains('.').then_some("")) else {
+        let Some(default) = default_of(&name).or(is_custom(&name).then_some("")) else {
             return Err(unknown(&name));
         };
         if is_fixed(&name) {
@@ -334,6 +338,7 @@ impl Variables {
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
         let value = value.or(self.begun.get(&name).map(String::as_str));
+        let value = value.or(is_custom(&name).then_some(""));
         let text = apply(settings, &name, value.unwrap_or(default))?;
         self.version += 1;
         match value {
@@ -372,34 +377,88 @@ impl Variables {
         self.connections_max = Some(count);
     }
 
-    /// Keeps the value of a setting that the transaction is to have another value of.
-    pub fn keep_for_later(&mut self, name: &str) {
-        let name = name.to_lowercase();
-        let value = self.values.get(&name).cloned();
-        self.later.entry(name).or_insert(value);
+    /// The level of the changes to come.
+    pub fn level(&self) -> usize {
+        self.level
     }
 
-    /// Gives settings back the values from before the transaction; whether there were any.
-    pub fn end_local(&mut self, settings: &mut Settings) -> bool {
-        let has_any = !self.later.is_empty();
-        for (name, value) in std::mem::take(&mut self.later) {
-            // Only the name of a setting that does not exist fails, and changes nothing.
-            let _ = self.set(settings, &name, value.as_deref());
+    /// The changes to come are of a level: 0 outside of transactions, 1 in one, and one more in
+    /// each savepoint.
+    pub fn enter(&mut self, level: usize) {
+        self.level = level;
+    }
+
+    /// Keeps the value of a setting that is about to change, for the transaction if that is local.
+    pub fn keep(&mut self, name: &str, is_local: bool) {
+        if self.level > 0 {
+            let name = name.to_lowercase();
+            let value = self.values.get(&name).cloned();
+            let undo = self.undone.entry(name).or_default();
+            undo.keep(self.level, is_local, value);
         }
-        has_any
     }
 
-    /// Sets all to their defaults.
+    /// Makes the changes of higher levels those of this one.
+    pub fn release(&mut self, level: usize) {
+        for undo in self.undone.values_mut() {
+            undo.release(level);
+        }
+    }
+
+    /// Gives settings back the values from before a level; whether there were any.
+    pub fn undo(&mut self, settings: &mut Settings, level: usize) -> bool {
+        self.go_back(settings, |undo| undo.undo(level))
+    }
+
+    /// Gives settings the values that the session has after a transaction that has committed;
+    /// whether there were others.
+    pub fn commit(&mut self, settings: &mut Settings) -> bool {
+        self.go_back(settings, Undo::commit)
+    }
+
+    fn go_back(
+        &mut self,
+        settings: &mut Settings,
+        mut end: impl FnMut(&mut Undo<Option<String>>) -> Option<Option<String>>,
+    ) -> bool {
+        let mut values = Vec::new();
+        self.undone.retain(|name, undo| {
+            values.extend(end(undo).map(|value| (name.clone(), value)));
+            !undo.is_empty()
+        });
+        for (name, value) in &values {
+            // Only the name of a setting that does not exist fails, and changes nothing.
+            let _ = self.set(settings, name, value.as_deref());
+        }
+        !values.is_empty()
+    }
+
+    /// Sets all to their defaults, but for the role, which is no setting of the kind.
     pub fn reset(&mut self, settings: &mut Settings) {
         *settings = Settings::default();
+        let role = self.values.remove_entry("role");
+        let names: Vec<String> = self.values.keys().cloned().collect();
+        for name in names.iter().filter(|name| !is_fixed(name)) {
+            self.keep(name, false);
+        }
         self.values = self.begun.clone();
         for (name, value) in &self.begun {
             // They have been applied before, so none fails.
             let _ = apply(settings, name, value);
         }
+        let own = names.into_iter().filter(|name| is_custom(name));
+        for name in own {
+            self.values.entry(name).or_default();
+        }
+        self.values.extend(role);
         self.version += 1;
         self.read_modes();
     }
+}
+
+/// Whether a setting is a client's own, which exists from its first value on.
+fn is_custom(name: &str) -> bool {
+    name.contains('.') && default_of(name).is_none()
 }
 
 /// A name in lower case.

@@ -49,6 +49,7 @@ impl Session {
                     self.connection.abort();
                 }
                 self.transaction.block = Block::Failed;
+                self.undo_settings(self.transaction.level());
             }
             Block::Implicit | Block::Idle => self.abort(),
         }
@@ -107,6 +108,7 @@ impl Session {
         self.environment.host.transaction = self.sql.next_transaction();
         self.transaction.block = block;
         self.transaction.has_read = false;
+        self.environment.host.variables.enter(1);
         let moment = self.environment.begins_at();
         self.environment.transaction_start = moment;
         self.environment.statement_start = moment;
@@ -145,6 +147,7 @@ impl Session {
         };
         let announced = std::mem::take(&mut self.environment.host.announced);
         self.end();
+        self.end_settings(committed.is_ok());
         let report = committed?;
         self.environment.host.peer.counts.committed(&report);
         self.last_commit = Some(report);
@@ -168,6 +171,7 @@ impl Session {
         self.close_portals();
         self.connection.abort();
         self.end();
+        self.end_settings(false);
     }
 
     pub(super) fn end(&mut self) {
@@ -178,11 +182,7 @@ impl Session {
         self.environment.host.new_tables.clear();
         self.environment.host.own_tables.clear();
         self.environment.names.catalog = self.sql.catalog();
-        let environment = &mut self.environment;
-        let variables = &mut environment.host.variables;
-        if variables.end_local(&mut environment.settings) {
-            self.apply_search_path();
-        }
+        self.environment.host.variables.enter(0);
         if self.environment.names.role != self.environment.host.session_role {
             self.apply_role();
         }
@@ -387,8 +387,11 @@ impl Session {
             catalog: Arc::clone(self.catalog()),
             announced: self.environment.host.announced.point(),
             deferred: self.environment.host.deferred.clone(),
+            access: self.transaction.access,
         };
         self.transaction.savepoints.push(savepoint);
+        let level = self.transaction.level();
+        self.environment.host.variables.enter(level);
         self.environment.host.new_tables.clear();
         Ok(())
     }
@@ -417,8 +420,13 @@ impl Session {
             .announced
             .truncate(savepoint.announced);
         self.environment.host.deferred = savepoint.deferred.clone();
+        self.transaction.access = savepoint.access;
         self.transaction.savepoints.truncate(at + 1);
         self.transaction.block = Block::Open;
+        let level = self.transaction.level();
+        self.undo_settings(level);
+        self.environment.host.variables.enter(level);
+        self.undo_portals(level);
         Ok(())
     }
 
@@ -429,7 +437,11 @@ impl Session {
             Block::Open => {}
         }
         let at = self.find_savepoint(name)?;
+        self.transaction.access = self.transaction.savepoints[at].access;
         self.transaction.savepoints.truncate(at);
+        let level = self.transaction.level();
+        self.release_settings(level);
+        self.release_portals(level);
         Ok(())
     }
 }

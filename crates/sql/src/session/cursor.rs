@@ -37,6 +37,8 @@ enum Life {
 pub(crate) struct Cursor {
     running: Running,
     life: Life,
+    /// The level of the transaction that has declared it: it goes with that savepoint.
+    level: usize,
     /// Rows that have come, after those that were not kept because it cannot go back.
     rows: Store,
     place_of_rows: SegmentCache,
@@ -206,6 +208,7 @@ impl Session {
             } else {
                 Life::Transaction
             },
+            level: self.transaction.level(),
             rows,
             place_of_rows: SegmentCache::default(),
             not_kept: 0,
@@ -279,6 +282,7 @@ impl Session {
         }
         let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
         let mut out = Batch::new(width);
+        let mut rows = 0;
         let steps = match steps(direction, cursor.place)? {
             // The end is known when all rows have come.
             Steps::FromEnd(back) => {
@@ -299,8 +303,7 @@ impl Session {
                     cursor.place += 1;
                     out.push(cursor.shown(Some(row), width));
                     if out.is_full() {
-                        sink.rows(&out, &self.environment.context())?;
-                        out.reset(width);
+                        rows += self.hand_over(&mut out, width, sink)?;
                     }
                 }
             }
@@ -317,6 +320,9 @@ impl Session {
                     cursor.place -= 1;
                     let row = self.row_at(cursor, cursor.place)?;
                     out.push(cursor.shown(row, width));
+                    if out.is_full() {
+                        rows += self.hand_over(&mut out, width, sink)?;
+                    }
                 }
             }
             Steps::To(place) => {
@@ -332,9 +338,15 @@ impl Session {
                 }
             }
         }
+        Ok(rows + self.hand_over(&mut out, width, sink)?)
+    }
+
+    /// Hands rows over, and empties their memory; the number of rows.
+    fn hand_over(&self, out: &mut Batch, width: usize, sink: &mut dyn RowSink) -> Result<u64> {
         let rows = out.len() as u64;
         if rows > 0 {
-            sink.rows(&out, &self.environment.context())?;
+            sink.rows(out, &self.environment.context())?;
+            out.reset(width);
         }
         Ok(rows)
     }
@@ -401,6 +413,7 @@ impl Session {
             self.row_at(&mut cursor, u64::MAX)?;
             cursor.can_go_back = can_go_back;
             cursor.life = Life::Kept;
+            cursor.level = 0;
             self.cursors.insert(name, cursor);
         }
         Ok(())
@@ -415,7 +428,23 @@ impl Session {
 
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
-        self.cursors.retain(|_, cursor| cursor.life == Life::Kept);
+        self.keep_cursors(|cursor| cursor.life == Life::Kept);
+    }
+
+    /// Closes the cursors that were declared since a level of the transaction has begun.
+    pub(super) fn undo_cursors(&mut self, level: usize) {
+        self.keep_cursors(|cursor| cursor.level < level);
+    }
+
+    /// Makes the cursors that were declared since higher levels have begun those of this one.
+    pub(super) fn release_cursors(&mut self, level: usize) {
+        for cursor in self.cursors.values_mut() {
+            cursor.level = cursor.level.min(level);
+        }
+    }
+
+    fn keep_cursors(&mut self, mut stays: impl FnMut(&Cursor) -> bool) {
+        self.cursors.retain(|_, cursor| stays(cursor));
         let cursors = &self.cursors;
         let shown = &mut self.environment.host.cursors;
         shown.retain(|name, _| cursors.contains_key(name));

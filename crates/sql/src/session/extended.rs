@@ -64,6 +64,7 @@ impl Session {
             }
             let mut bound = std::mem::take(&mut session.spare_portal);
             bound.rebind(statement, prepared, values);
+            bound.level = session.transaction.level();
             session.portals.insert(portal.to_owned(), bound);
             Ok(())
         })
@@ -408,6 +409,20 @@ impl Session {
         self.count_noted(begun.elapsed());
         self.end_text();
         ended
+    }
+
+    /// Ends the portals and cursors that were made since a level of the transaction has begun.
+    pub(super) fn undo_portals(&mut self, level: usize) {
+        self.portals.retain(|_, portal| portal.level < level);
+        self.undo_cursors(level);
+    }
+
+    /// Makes the portals and cursors of higher levels of the transaction those of this one.
+    pub(super) fn release_portals(&mut self, level: usize) {
+        for portal in self.portals.values_mut() {
+            portal.level = portal.level.min(level);
+        }
+        self.release_cursors(level);
     }
 
     /// Ends all portals, with their transaction.

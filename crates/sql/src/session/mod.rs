@@ -48,8 +48,8 @@ use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
     Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal, Prepared,
-    SessionNames, SessionSequences, ShownEncryption, Transaction, TransactionStatus, Variables,
-    Wake, millis_of,
+    SessionNames, SessionSequences, ShownEncryption, Transaction, TransactionStatus, Undo,
+    Variables, Wake, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -149,6 +149,7 @@ impl Session {
                     own_database: crate::catalog::OWNER_NAME.to_owned(),
                     login_role: role,
                     session_role: role,
+                    session_roles: Undo::default(),
                     peer,
                     announced: Announced::default(),
                     deferred: Deferred::default(),

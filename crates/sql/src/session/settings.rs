@@ -32,7 +32,7 @@ impl Session {
                 match &reset.reset {
                     Reset::ALL => self.reset_all(),
                     Reset::SessionAuthorization => {
-                        self.set_session_role(&SetSessionAuthorizationParamKind::Default)?;
+                        self.set_session_role(None, false)?;
                     }
                     Reset::ConfigurationParameter(name) => {
                         self.set_variable(&setting_name(name), None, false)?;
@@ -46,6 +46,7 @@ impl Session {
 
     /// Forgets all that the session has kept: settings, prepared statements, portals.
     pub(crate) fn reset_everything(&mut self) {
+        self.environment.host.session_role = self.environment.host.login_role;
         self.reset_all();
         self.prepared.clear();
         self.environment.host.statements.clear();
@@ -59,8 +60,49 @@ impl Session {
     pub(super) fn reset_all(&mut self) {
         let environment = &mut self.environment;
         environment.host.variables.reset(&mut environment.settings);
-        self.apply_search_path();
+        self.show_application();
         self.apply_role();
+    }
+
+    /// Undoes the changes of settings since a level of the transaction has begun.
+    pub(super) fn undo_settings(&mut self, level: usize) {
+        let environment = &mut self.environment;
+        let host = &mut environment.host;
+        let role = host.session_roles.undo(level);
+        let has_any = host.variables.undo(&mut environment.settings, level);
+        self.apply_restored(has_any, role);
+    }
+
+    /// Makes the changes of settings since higher levels have begun those of this one.
+    pub(super) fn release_settings(&mut self, level: usize) {
+        let host = &mut self.environment.host;
+        host.session_roles.release(level);
+        host.variables.release(level);
+        host.variables.enter(level);
+    }
+
+    /// Ends the changes of settings with their transaction: those that are for it only, and all
+    /// unless it has committed.
+    pub(super) fn end_settings(&mut self, has_committed: bool) {
+        if !has_committed {
+            return self.undo_settings(1);
+        }
+        let environment = &mut self.environment;
+        let host = &mut environment.host;
+        let role = host.session_roles.commit();
+        let has_any = host.variables.commit(&mut environment.settings);
+        self.apply_restored(has_any, role);
+    }
+
+    /// Lets settings take effect that have got earlier values back, and the role of the session.
+    fn apply_restored(&mut self, has_any: bool, role: Option<u32>) {
+        if let Some(role) = role {
+            self.environment.host.session_role = role;
+        }
+        if has_any || role.is_some() {
+            self.show_application();
+            self.apply_role();
+        }
     }
 
     fn set(&mut self, set: &Set) -> Result<Completion> {
@@ -107,7 +149,11 @@ impl Session {
                 self.set_variable("role", name.as_deref(), is_local)?;
             }
             Set::SetSessionAuthorization(authorization) => {
-                self.set_session_role(&authorization.kind)?;
+                let name = match &authorization.kind {
+                    SetSessionAuthorizationParamKind::Default => None,
+                    SetSessionAuthorizationParamKind::User(name) => Some(ident_text(name)),
+                };
+                self.set_session_role(name.as_deref(), false)?;
             }
             other => {
                 let instead = "Use SET name = value.";
@@ -198,28 +244,33 @@ impl Session {
         value: Option<&str>,
         is_local: bool,
     ) -> Result<()> {
+        if name.eq_ignore_ascii_case("session_authorization") {
+            return self.set_session_role(value, is_local);
+        }
         if name.eq_ignore_ascii_case("role") {
             self.check_role(value)?;
         }
         let environment = &mut self.environment;
         let variables = &mut environment.host.variables;
-        if is_local {
-            variables.keep_for_later(name);
-        }
+        variables.keep(name, is_local);
         variables.set(&mut environment.settings, name, value)?;
         if name.eq_ignore_ascii_case("role") {
             self.apply_role();
             return Ok(());
         }
         if name.eq_ignore_ascii_case("application_name") {
-            let name = variables.get(name).unwrap_or_default().to_owned();
-            environment
-                .host
-                .peer
-                .show(|shown| shown.application_name = name);
+            self.show_application();
         }
         self.apply_search_path();
         Ok(())
+    }
+
+    /// Lets others see the name of the client.
+    fn show_application(&self) {
+        let host = &self.environment.host;
+        let name = host.variables.get("application_name");
+        let name = name.unwrap_or_default().to_owned();
+        host.peer.show(|shown| shown.application_name = name);
     }
 
     /// Fails unless the session may take a role.
@@ -244,31 +295,37 @@ impl Session {
         self.environment.names.role = role;
         self.apply_search_path();
         let is_superuser = self.catalog().is_superuser(role);
+        let session = self.catalog().role_name(self.environment.host.session_role);
+        let session = session.unwrap_or_default().to_owned();
         let variables = &mut self.environment.host.variables;
         variables.tell("is_superuser", if is_superuser { "on" } else { "off" });
+        variables.tell("session_authorization", &session);
         let prepared_max = self.sql.database().prepared_max().to_string();
         variables.tell("max_prepared_transactions", &prepared_max);
         variables.tell_connections_max(self.sql.connections_max());
     }
 
-    /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether.
-    fn set_session_role(&mut self, kind: &SetSessionAuthorizationParamKind) -> Result<()> {
-        let host = &self.environment.host;
-        let role = match kind {
-            SetSessionAuthorizationParamKind::Default => host.login_role,
-            SetSessionAuthorizationParamKind::User(name) => {
-                let name = ident_text(name);
-                let role = self.catalog().role_named(&name);
-                let role = role.ok_or_else(|| crate::define::no_role(&name))?;
-                if role != host.login_role && !self.catalog().is_superuser(host.login_role) {
+    /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether, or the one that
+    /// has connected again.
+    fn set_session_role(&mut self, name: Option<&str>, is_local: bool) -> Result<()> {
+        let login = self.environment.host.login_role;
+        let role = match name {
+            None => login,
+            Some(name) => {
+                let role = self.catalog().role_named(name);
+                let role = role.ok_or_else(|| crate::define::no_role(name))?;
+                if role != login && !self.catalog().is_superuser(login) {
                     let message = "permission denied to set session authorization";
                     return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
                 }
                 role
             }
         };
-        self.environment.host.session_role = role;
-        self.set_variable("role", None, false)
+        let host = &mut self.environment.host;
+        let level = host.variables.level();
+        host.session_roles.keep(level, is_local, host.session_role);
+        host.session_role = role;
+        self.set_variable("role", None, is_local)
     }
 
     /// Lets names be found along the search path that is set.

@@ -68,6 +68,7 @@ impl Session {
         let owner = self.connection.lock_owner();
         self.environment.host.peer.change_lock_owner(owner);
         self.end();
+        self.end_settings(prepared.is_ok());
         prepared?;
         Ok("PREPARE TRANSACTION")
     }

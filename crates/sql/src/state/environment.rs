@@ -15,6 +15,7 @@ use indelible::{Interrupt, Wait};
 use sql_bind::SessionNames;
 use sql_rows::{Files, Memory};
 use sql_values::setting::Variables;
+use sql_values::undo::Undo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,8 +70,8 @@ pub(crate) struct HostState {
     pub(crate) modes: [(&'static str, &'static str); 3],
     pub(crate) sequences: SessionSequences,
     pub(crate) notices: Vec<Notice>,
-    /// Settings that `set_config` has changed, which take effect after the statement: name, value,
-    /// and whether for the transaction only.
+    /// Settings that `set_config` has changed: name, value, and whether for the transaction only.
+    /// Functions see them at once; names and conversions follow them after the statement.
     pub(crate) changes: Vec<(String, String, bool)>,
     /// The end of the statement's time, if `statement_timeout` gives it one.
     pub(crate) deadline: Option<Instant>,
@@ -81,6 +82,8 @@ pub(crate) struct HostState {
     /// The role that has connected, and the one that it acts as.
     pub(crate) login_role: u32,
     pub(crate) session_role: u32,
+    /// Roles that it acted as before the changes of the transaction.
+    pub(crate) session_roles: Undo<u32>,
     /// The session, as others see it.
     pub(crate) peer: Arc<Peer>,
     /// Notifications of the transaction, and changes of the channels that it listens to.

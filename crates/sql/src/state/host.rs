@@ -35,7 +35,7 @@ impl Host for HostCall<'_> {
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
             "sequence_state" => self.sequence_state(&arguments[0]),
             "pg_backend_pid" => Ok(Datum::Int4(self.session.peer.number)),
-            "set_config" => self.set_setting(arguments),
+            "set_config" => self.set_setting(context, arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
             "pg_sleep" => self.sleep(arguments[0].float8()?),
             "pg_advisory_unlock_all" => {
@@ -220,13 +220,24 @@ impl HostCall<'_> {
         Ok(Datum::Array(Arc::new(Array::new(Kind::Int8, parts))))
     }
 
-    fn set_setting(&mut self, arguments: &[Datum]) -> Result<Datum> {
+    /// Functions that follow see the new value. The session takes it over after the statement.
+    fn set_setting(&mut self, context: &Context<'_>, arguments: &[Datum]) -> Result<Datum> {
         let (name, value) = (arguments[0].str()?, arguments[1].str()?);
         let is_local = arguments[2].bool()?;
+        let mut shown = value;
+        let roles = ["role", "session_authorization"];
+        // Privileges are those of one role from the begin of the statement to its end.
+        if roles.iter().all(|role| !role.eq_ignore_ascii_case(name)) {
+            let mut settings = context.settings.clone();
+            let variables = &mut self.session.variables;
+            variables.keep(name, is_local);
+            variables.set(&mut settings, name, Some(value))?;
+            shown = variables.get(name).unwrap_or_default();
+        }
         self.session
             .changes
             .push((name.to_owned(), value.to_owned(), is_local));
-        Ok(Datum::text(value))
+        Ok(Datum::text(shown))
     }
 
     fn schema_names(&self, with_implicit: bool) -> Datum {

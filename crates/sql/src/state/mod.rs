@@ -42,6 +42,7 @@ pub(crate) use sql_values::setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,
     millis_of, unknown as unknown_setting,
 };
+pub(crate) use sql_values::undo::Undo;
 pub(crate) use statements::{Call, Costs, Statements};
 pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
 

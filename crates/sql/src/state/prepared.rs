@@ -44,6 +44,8 @@ pub(crate) struct Portal {
     pub(crate) statement: String,
     pub(crate) values: Vec<Datum>,
     pub(crate) running: Option<Box<Running>>,
+    /// The level of the transaction that has bound it: it goes with that savepoint.
+    pub(crate) level: usize,
 }
 
 impl Portal {

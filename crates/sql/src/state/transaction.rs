@@ -30,6 +30,8 @@ pub(crate) struct Savepoint {
     /// Notifications that were announced before it.
     pub(crate) announced: (usize, usize),
     pub(crate) deferred: Deferred,
+    /// Whether the transaction could change rows.
+    pub(crate) access: Mode,
 }
 
 /// The open transaction, or the one to come.
@@ -95,6 +97,11 @@ impl Transaction {
     pub(crate) fn modes(&self) -> (Isolation, &'static str, Mode, bool) {
         let name = self.isolation_name;
         (self.isolation, name, self.access, self.defers)
+    }
+
+    /// The level of its changes of settings: 1, and one more in each savepoint.
+    pub(crate) fn level(&self) -> usize {
+        self.savepoints.len() + 1
     }
 
     /// Whether a statement that cannot be undone must be refused.
