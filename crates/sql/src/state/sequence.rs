@@ -13,16 +13,17 @@
 //! At most one of them is there. The last number says more than the next one: after the end of
 //! `bigint` there is no next one, and another increment counts from the last one.
 
-use crate::catalog::{Oid, SequenceBody};
+use crate::catalog::{Body, Catalog, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
-use indelible::{Database, HiddenTable, Row, TransactionOptions};
-use std::collections::HashMap;
+use indelible::{Database, Error, HiddenTable, Row, TransactionOptions};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Numbers that a reservation takes, at least.
 const RESERVED: i64 = 32;
 
-/// Sequences that have been used since the database was opened.
+/// Sequences that have been used since the database was opened, by the number of their state, which
+/// is another one after a restart.
 #[derive(Default)]
 pub(crate) struct Sequences {
     ranges: Mutex<HashMap<Oid, Range>>,
@@ -35,9 +36,18 @@ struct Range {
     last: i64,
     is_called: bool,
     left: i64,
+    /// Increment and limits that they were reserved with.
+    rules: (i64, i64, i64),
 }
 
 impl Range {
+    fn stored(self) -> Stored {
+        match self.is_called {
+            true => Stored::Last(self.last),
+            false => Stored::Next(self.last),
+        }
+    }
+
     /// The number that comes next, while some are left.
     fn next(self, sequence: &SequenceBody) -> i64 {
         match self.is_called {
@@ -45,6 +55,10 @@ impl Range {
             false => self.last,
         }
     }
+}
+
+fn rules_of(sequence: &SequenceBody) -> (i64, i64, i64) {
+    (sequence.increment, sequence.min, sequence.max)
 }
 
 /// A row of the hidden table.
@@ -84,9 +98,12 @@ impl Sequences {
         sequence: &SequenceBody,
     ) -> Result<i64> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut range = match ranges.get(&oid) {
-            Some(range) if range.left > 0 => *range,
-            _ => reserve(database, (oid, name), sequence)?,
+        let oid = sequence.number(oid);
+        let known = ranges.get(&oid).copied();
+        let mut range = match known {
+            // The sequence may have other options since, for others or for the transaction alone.
+            Some(range) if range.left > 0 && range.rules == rules_of(sequence) => range,
+            _ => reserve(database, (oid, name), sequence, known)?,
         };
         let number = range.next(sequence);
         range.left -= 1;
@@ -113,16 +130,14 @@ impl Sequences {
             return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        let stored = match is_called {
-            true => Stored::Last(number),
-            false => Stored::Next(number),
-        };
-        write(database, oid, stored)?;
+        let oid = sequence.number(oid);
         let range = Range {
             last: number,
             is_called,
             left: 0,
+            rules: rules_of(sequence),
         };
+        write(database, oid, range.stored())?;
         ranges.insert(oid, range);
         Ok(())
     }
@@ -134,6 +149,7 @@ impl Sequences {
         oid: Oid,
         sequence: &SequenceBody,
     ) -> Result<SequenceState> {
+        let oid = sequence.number(oid);
         let range = {
             let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
             ranges.get(&oid).copied()
@@ -148,12 +164,12 @@ impl Sequences {
                     let before = next.checked_sub(sequence.increment);
                     let range = sequence.min..=sequence.max;
                     let before = before.filter(|before| range.contains(before));
-                    match before.filter(|_| next != sequence.start) {
+                    match before.filter(|_| next != sequence.first()) {
                         Some(before) => (before, true, 0),
                         None => (next, false, 0),
                     }
                 }
-                None => (sequence.start, false, 0),
+                None => (sequence.first(), false, 0),
             },
         };
         Ok(SequenceState {
@@ -179,17 +195,13 @@ impl Sequences {
         let options = options.clone().unchecked(true);
         database.transaction_with(&options, |transaction| {
             for (oid, range) in &left {
-                let stored = match range.is_called {
-                    true => Stored::Last(range.last),
-                    false => Stored::Next(range.last),
-                };
                 // Those of a sequence that was dropped are gone.
                 let mut is_known = false;
                 for key in keys(*oid) {
                     is_known |= transaction.delete(&table, key)?;
                 }
                 if is_known {
-                    let (key, number) = row_of(*oid, stored);
+                    let (key, number) = row_of(*oid, range.stored());
                     transaction.upsert(&table, (key, number))?;
                 }
             }
@@ -216,17 +228,22 @@ fn after(sequence: &SequenceBody, number: i64) -> Option<i64> {
     }
 }
 
-/// Reserves the next numbers.
+/// Reserves the next numbers, after those of a range that is known.
 fn reserve(
     database: &Database,
     (oid, name): (Oid, &str),
     sequence: &SequenceBody,
+    known: Option<Range>,
 ) -> Result<Range> {
     let is_inside = |number: &i64| (sequence.min..=sequence.max).contains(number);
-    let next = match read(database, oid)? {
+    let stored = match known {
+        Some(range) => Some(range.stored()),
+        None => read(database, oid)?,
+    };
+    let next = match stored {
         Some(Stored::Last(last)) => after(sequence, last),
         Some(Stored::Next(next) | Stored::Earlier(next)) => Some(next).filter(is_inside),
-        None => Some(sequence.start),
+        None => Some(sequence.first()).filter(is_inside),
     };
     let first = match next {
         Some(next) => next,
@@ -259,6 +276,7 @@ fn reserve(
         last: first,
         is_called: false,
         left,
+        rules: rules_of(sequence),
     })
 }
 
@@ -303,6 +321,39 @@ fn write(database: &Database, oid: Oid, stored: Stored) -> Result<()> {
         transaction.upsert(&table, (own, number)).map(drop)
     })?;
     Ok(())
+}
+
+/// Deletes rows that no sequence has: restarts have left them, or transactions that did not commit.
+/// A reader can leave them where they are.
+pub(crate) fn delete_loose(database: &Database, catalog: &Catalog) -> Result<()> {
+    let Some(table) = database.known_hidden_table(HiddenTable::Sequences) else {
+        return Ok(());
+    };
+    let numbers = catalog.objects().filter_map(|object| match &object.body {
+        Body::Sequence(sequence) => Some(u64::from(sequence.number(object.oid))),
+        _ => None,
+    });
+    let numbers: HashSet<u64> = numbers.collect();
+    let rows: Vec<Row> = database.read(|reader| reader.collect(&table, ..))?;
+    let keys = rows.iter().filter_map(|row| row.get(0).as_i64());
+    let number = |key: i64| key.unsigned_abs() & u64::from(Oid::MAX);
+    let loose: Vec<i64> = keys
+        .filter(|key| !numbers.contains(&number(*key)))
+        .collect();
+    if loose.is_empty() {
+        return Ok(());
+    }
+    let options = TransactionOptions::new().unchecked(true);
+    let deleted = database.transaction_with(&options, |transaction| {
+        for key in &loose {
+            transaction.delete(&table, *key)?;
+        }
+        Ok(())
+    });
+    match deleted {
+        Err(Error::ReadOnly) => Ok(()),
+        deleted => Ok(deleted?),
+    }
 }
 
 /// Deletes the rows of a sequence that is gone.
