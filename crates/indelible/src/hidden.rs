@@ -28,7 +28,7 @@ const KEY_NAME: DataType = DataType::Varchar { max: 200 };
 pub enum HiddenTable {
     /// Objects of a schema: number, kind, namespace, name, and a body in a format of their own.
     SchemaObjects = 1,
-    /// Sequences: number and next value.
+    /// Sequences: number and value, whose meanings SQL knows.
     Sequences = 2,
     /// Statistics of tables: name of the table, position of the column or -1, and a body.
     Statistics = 3,
@@ -131,6 +131,11 @@ impl Database {
             return Err(Error::NoSuchTable { table });
         }
         self.create_hidden(&which.definition())
+    }
+
+    /// A table of the database's own, if it was made.
+    pub fn known_hidden_table(&self, which: HiddenTable) -> Option<Table> {
+        self.core.hidden_table(which)
     }
 
     /// Makes a hidden table, unless it is there.

@@ -91,6 +91,7 @@ impl Sql {
             next_oid,
             orphans,
         } = store::load(&database)?;
+        crate::state::delete_loose_sequences(&database, &catalog)?;
         Ok(Arc::new(Self {
             orphans: Mutex::new(orphans),
             database,

@@ -87,7 +87,11 @@ pub struct Connection {
 
 /// The moment that the reads of a statement see.
 #[must_use = "the statement goes on from the newest moment unless this one comes back"]
-pub struct StatementMoment(Option<Arc<View>>);
+pub struct StatementMoment {
+    view: Option<Arc<View>>,
+    /// Reads that were noted before, if those since are not to be validated.
+    reads: Option<usize>,
+}
 
 impl std::fmt::Debug for StatementMoment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -254,7 +258,10 @@ impl Connection {
         self.core().check_process()?;
         let open = self.open()?;
         let is_newest = open.isolation == Isolation::ReadCommitted;
-        Ok(StatementMoment(open.view.take_if(|_| is_newest)))
+        Ok(StatementMoment {
+            view: open.view.take_if(|_| is_newest),
+            reads: None,
+        })
     }
 
     /// As [`Connection::leave_moment`], and above read committed too: for rules that all rows keep,
@@ -265,14 +272,37 @@ impl Connection {
     /// [`Error::NoTransaction`].
     pub fn leave_snapshot(&mut self) -> Result<StatementMoment> {
         self.core().check_process()?;
-        Ok(StatementMoment(self.open()?.view.take()))
+        Ok(StatementMoment {
+            view: self.open()?.view.take(),
+            reads: None,
+        })
+    }
+
+    /// As [`Connection::leave_snapshot`], for reads of tables that the transaction has locked:
+    /// nobody changes what they see before its end, so the commit of a serializable one does not
+    /// validate them. What it has read before is validated.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn leave_for_locked(&mut self) -> Result<StatementMoment> {
+        self.core().check_process()?;
+        let open = self.open()?;
+        Ok(StatementMoment {
+            view: open.view.take(),
+            reads: Some(open.reads.len()),
+        })
     }
 
     /// Goes back to the moment that the statement has left. A statement that had not read before
     /// goes on from the newest one.
     pub fn return_to(&mut self, moment: StatementMoment) {
-        if let (Some(open), Some(view)) = (&mut self.open, moment.0) {
+        let Some(open) = &mut self.open else { return };
+        if let Some(view) = moment.view {
             open.view = Some(view);
+        }
+        if let Some(reads) = moment.reads {
+            open.reads.truncate(reads);
         }
     }
 

@@ -138,15 +138,27 @@ impl Session {
 
     /// Whether a table has a row for which a condition holds.
     pub(super) fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
+        self.lock_rows_of(oid)?;
         let scan = self.scan_of(oid)?;
-        let rows = self.rows_of(
-            &Filter {
-                input: scan,
-                condition,
-            }
-            .into(),
-        )?;
+        let found = Filter {
+            input: scan,
+            condition,
+        };
+        let rows = self.with_newest(|session| session.rows_of(&found.into()))?;
         Ok(!rows.is_empty())
+    }
+
+    /// Calls `body`, whose reads see the newest committed rows, whatever the transaction sees: what
+    /// is defined is defined for all rows. Their tables are locked, so they stay as they are until
+    /// the transaction ends.
+    pub(super) fn with_newest<R>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let moment = self.connection.leave_for_locked()?;
+        let result = body(self);
+        self.connection.return_to(moment);
+        result
     }
 
     /// All rows of a table.
@@ -443,6 +455,11 @@ impl Session {
         mut object: Object,
         values: Vec<Expr>,
     ) -> Result<()> {
+        if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+            let wait = self.environment.wait();
+            self.connection
+                .lock_table(&handle, TableLock::Exclusive, wait)?;
+        }
         let scan = self.scan_of(object.oid)?;
         self.transaction
             .loose
@@ -467,7 +484,7 @@ impl Session {
         // The rows must keep all rules now, whatever the transaction puts off.
         let deferred = self.environment.host.deferred.clone();
         self.environment.host.deferred.choose(None, false);
-        let filled = self.fill_nodes(oid, rows.into());
+        let filled = self.with_newest(|session| session.fill_nodes(oid, rows.into()));
         self.environment.host.deferred = deferred;
         filled.map(drop)
     }

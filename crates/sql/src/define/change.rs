@@ -142,7 +142,10 @@ impl Session {
                         .loose
                         .push(Loose::Table(body.physical.clone()));
                 }
-                Body::Sequence(_) => self.transaction.loose.push(Loose::Sequence(oid)),
+                Body::Sequence(sequence) => {
+                    let number = sequence.number(oid);
+                    self.transaction.loose.push(Loose::Sequence(number));
+                }
                 _ => {}
             }
         }

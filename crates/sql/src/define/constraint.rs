@@ -191,6 +191,9 @@ impl Session {
         self.lock_rows_of(object.oid)?;
         let own = columns_of(object, &foreign.columns, "c");
         let theirs = columns_of(&parent, &foreign.parent_columns, "p");
+        if foreign.is_full {
+            self.check_mixed(object, constraint, &own)?;
+        }
         let not_null = own.iter().map(|column| format!("{column} is not null"));
         let text = format!(
             "select {} from {} c where {} and not exists (select 1 from {} p where {}) limit 1",
@@ -203,12 +206,32 @@ impl Session {
         let Some(key) = self.key_found(&text, object, &foreign.columns)? else {
             return Ok(());
         };
-        let message = format!(
-            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-            object.name, constraint.name
-        );
         let detail = format!("Key {key} is not present in table \"{}\".", parent.name);
-        Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail))
+        Err(broken_reference(object, constraint, detail))
+    }
+
+    /// Fails if a row has a NULL and another value in the columns of a reference.
+    fn check_mixed(
+        &mut self,
+        object: &Object,
+        constraint: &Constraint,
+        columns: &[String],
+    ) -> Result<()> {
+        let any = |rule: &str| {
+            let rules = columns.iter().map(|column| format!("{column} {rule}"));
+            rules.collect::<Vec<_>>().join(" or ")
+        };
+        let text = format!(
+            "select 1 from {} c where ({}) and ({}) limit 1",
+            self.full_name(object),
+            any("is null"),
+            any("is not null"),
+        );
+        if self.query_rows(&text)?.is_empty() {
+            return Ok(());
+        }
+        let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+        Err(broken_reference(object, constraint, detail.to_owned()))
     }
 
     /// Fails if rows of a partition that is to leave its table are referred to as rows of it.
@@ -337,6 +360,15 @@ impl Session {
         }
         self.put(object, None)
     }
+}
+
+/// The error of a row whose new reference is not kept.
+fn broken_reference(object: &Object, constraint: &Constraint, detail: String) -> SqlError {
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        object.name, constraint.name
+    );
+    SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail)
 }
 
 /// Columns of a table as a query has them that calls it `alias`.

@@ -4,7 +4,9 @@
 //! comments come if the options say so.
 
 use super::column::{NewColumn, Written, WrittenKey};
-use crate::catalog::{Body, Column, Constraint, Deferral, Names, Oid, Origin, Rule, TableBody};
+use crate::catalog::{
+    Body, Column, Constraint, Deferral, Names, Oid, Origin, Rule, SequenceBody, TableBody,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::{index_columns, parts_of, quoted};
@@ -127,7 +129,9 @@ impl Session {
             } if including.has("identity") => {
                 let mut made = self.owned_sequence(table, &column.name, column.data_type, &[])?;
                 let (_, body) = self.sequence_body(*source)?;
-                made.0.body = Body::Sequence(body);
+                // The new one begins with its first value, whatever has become of the other.
+                let beginning = None;
+                made.0.body = Body::Sequence(SequenceBody { beginning, ..body });
                 new.origin = Origin::Identity {
                     always: *always,
                     sequence: made.0.oid,

@@ -356,13 +356,13 @@ impl Session {
         if restarts {
             let sequences: Vec<Arc<Object>> = self.catalog().objects().cloned().collect();
             for other in sequences {
-                if let Body::Sequence(sequence) = &other.body
+                let mut other = Object::clone(&other);
+                if let Body::Sequence(sequence) = &mut other.body
                     && sequence.owner.is_some_and(|(table, _)| table == oid)
                 {
-                    let database = self.sql.database();
-                    self.sql
-                        .sequences
-                        .set(database, other.oid, sequence, sequence.start, false)?;
+                    let first = sequence.start;
+                    self.restart(sequence, first);
+                    self.put(other, None)?;
                 }
             }
         }

@@ -421,18 +421,19 @@ impl Session {
             quoted(schema),
             quoted(&object.name)
         );
+        self.lock_rows_of(object.oid)?;
         let rows = self.query_rows(&text)?;
         Ok(rows.iter().any(|row| is_wanted(level.arm(row))))
     }
 
-    /// All rows of a query.
+    /// All rows of a query of tables that are locked.
     pub(super) fn query_rows(&mut self, text: &str) -> Result<Vec<Row>> {
         let plan = match sql_parse::parse(text)?.as_slice() {
             [parsed] => self.plan(parsed, &[])?,
             _ => None,
         };
         let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
-        self.rows_of(&plan.root)
+        self.with_newest(|session| session.rows_of(&plan.root))
     }
 
     /// `ATTACH PARTITION`.

@@ -3,11 +3,11 @@
 //! Options are checked together, as the limits depend on the type and the direction. The next
 //! number is stored when the first one is taken.
 
-use crate::catalog::{Body, Names, Object, Oid, SequenceBody};
+use crate::catalog::{Beginning, Body, Names, Object, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::quoted;
+use crate::state::{Loose, quoted};
 use crate::types::{Kind, Type};
 use sql_bind::{no_relation, type_named};
 use sql_parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
@@ -150,7 +150,8 @@ impl Session {
         calls
     }
 
-    /// A sequence with other options; its state follows it.
+    /// A sequence with other options, and another state if it restarts. Without a restart it goes on
+    /// from the last number, whoever has got it, so no transaction can repeat one.
     pub(super) fn change_sequence(
         &mut self,
         oid: Oid,
@@ -158,6 +159,7 @@ impl Session {
         options: &SequenceOptions,
     ) -> Result<SequenceBody> {
         let state = self.sql.sequences.state(self.sql.database(), oid, &body)?;
+        let first = body.first();
         if let Some(name) = &options.data_type {
             let kind = Kind::from_name(name).unwrap_or(Kind::Text);
             let (old_low, old_high) = limits(body.data_type)?;
@@ -171,17 +173,28 @@ impl Session {
             }
             body.data_type = kind.plain();
         }
-        let new = changed(body, options, false)?;
-        let (last, is_called) = match options.restart {
-            Choice::Given(number) => (number, false),
-            Choice::Reset => (new.start, false),
-            Choice::Kept => (state.last, state.is_called),
+        let mut new = changed(body, options, false)?;
+        let first = match options.restart {
+            Choice::Given(number) => number,
+            Choice::Reset => new.start,
+            Choice::Kept => {
+                check_bound("RESTART", state.last, &new)?;
+                // Another START changes what comes first after a restart only.
+                let (number, first) = (new.number(oid), first);
+                new.beginning = Some(Beginning { number, first });
+                return Ok(new);
+            }
         };
-        check_bound("RESTART", last, &new)?;
-        self.sql
-            .sequences
-            .set(self.sql.database(), oid, &new, last, is_called)?;
+        check_bound("RESTART", first, &new)?;
+        self.restart(&mut new, first);
         Ok(new)
+    }
+
+    /// Lets a sequence begin again, for others when the transaction commits.
+    pub(super) fn restart(&mut self, sequence: &mut SequenceBody, first: i64) {
+        let number = self.sql.next_oid(1);
+        self.transaction.loose.push(Loose::Sequence(number));
+        sequence.beginning = Some(Beginning { number, first });
     }
 
     fn sequence_type(&self, options: &[Written]) -> Result<Option<Type>> {
@@ -291,6 +304,7 @@ fn new_body(data_type: Type) -> Result<SequenceBody> {
         cycles: false,
         cache: 1,
         owner: None,
+        beginning: None,
     })
 }
 

@@ -207,9 +207,9 @@ impl Session {
                     let _ = database.drop_index(&table, &index);
                 }
             }
-            Loose::Sequence(oid) if catalog.object(oid).is_none() => {
-                self.sql.sequences.forget(oid);
-                let _ = crate::state::delete_sequence(database, oid);
+            Loose::Sequence(number) if !catalog.uses_sequence(number) => {
+                self.sql.sequences.forget(number);
+                let _ = crate::state::delete_sequence(database, number);
             }
             Loose::Table(_) | Loose::Index { .. } | Loose::Sequence(_) => {}
         }

@@ -35,7 +35,9 @@ pub(crate) use host::HostCall;
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use registry::{Announced, Listen, Registry, Shown, cost};
 pub use registry::{Notification, ShownEncryption, Wake, WakeReason};
-pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
+pub(crate) use sequence::{
+    Sequences, SessionSequences, delete as delete_sequence, delete_loose as delete_loose_sequences,
+};
 pub(crate) use sql_bind::{SessionNames, parts_of, quoted};
 pub(crate) use sql_values::scram::verifier;
 pub(crate) use sql_values::setting::{

@@ -61,7 +61,7 @@ pub(crate) enum Loose {
         table: String,
         index: String,
     },
-    /// The stored number of a sequence.
+    /// The state of a sequence, by the number under which it is stored.
     Sequence(Oid),
 }
 

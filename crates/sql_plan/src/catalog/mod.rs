@@ -24,8 +24,8 @@ pub use access::{
 pub use defaults::{Defaults, DefaultsBody, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
-    Action, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden, Index,
-    IndexForm, Materialized, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
+    Action, Beginning, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden,
+    Index, IndexForm, Materialized, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
 };
 pub use oid::{FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 pub use routine::FunctionBody;
@@ -246,6 +246,14 @@ impl Catalog {
                 table.physical == physical
                     && indexes.any(|own| own.physical.as_deref() == Some(index))
             }
+            _ => false,
+        })
+    }
+
+    /// Whether the state of a sequence of the catalogue is stored under a number.
+    pub fn uses_sequence(&self, number: Oid) -> bool {
+        self.objects.values().any(|object| match &object.body {
+            Body::Sequence(sequence) => sequence.number(object.oid) == number,
             _ => false,
         })
     }

@@ -304,6 +304,31 @@ pub struct SequenceBody {
     pub cache: i64,
     /// The table and the position of the column with which it goes.
     pub owner: Option<(Oid, usize)>,
+    /// Where it has begun, if that is not its first value under its own number.
+    pub beginning: Option<Beginning>,
+}
+
+/// The beginning of a sequence that was restarted, or changed before its first value. A restart
+/// takes another number for what is stored of it, so it is undone with its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The number under which its state is stored.
+    pub number: Oid,
+    /// The value that comes first.
+    pub first: i64,
+}
+
+impl SequenceBody {
+    /// The number under which the state of the sequence with a number is stored.
+    pub fn number(&self, oid: Oid) -> Oid {
+        self.beginning.map_or(oid, |beginning| beginning.number)
+    }
+
+    /// The value that comes first.
+    pub fn first(&self) -> i64 {
+        self.beginning
+            .map_or(self.start, |beginning| beginning.first)
+    }
 }
 
 /// An enum: its labels in their order, and the numbers by which rows keep them.
@@ -828,6 +853,11 @@ impl SequenceBody {
             writer.number((*table).into());
             writer.number(*column as i64);
         });
+        // One that has begun as it was made has none, as all of earlier builds.
+        if let Some(beginning) = &self.beginning {
+            writer.number(beginning.number.into());
+            writer.number(beginning.first);
+        }
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -840,6 +870,13 @@ impl SequenceBody {
             cache: reader.number()?,
             cycles: reader.flag()?,
             owner: reader.option(|reader| Ok((reader.integer()?, reader.integer()?)))?,
+            beginning: match reader.is_at_end() {
+                true => None,
+                false => Some(Beginning {
+                    number: reader.integer()?,
+                    first: reader.number()?,
+                }),
+            },
         })
     }
 }

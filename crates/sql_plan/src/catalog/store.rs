@@ -89,6 +89,7 @@ fn highest(object: &Object) -> Oid {
         Body::Table(table) => table.parts().fold(object.oid, Oid::max),
         // The number after an enum's is that of its arrays.
         Body::Enum(_) => object.oid + 1,
+        Body::Sequence(sequence) => object.oid.max(sequence.number(object.oid)),
         _ => object.oid,
     }
 }
