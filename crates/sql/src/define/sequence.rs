@@ -150,8 +150,8 @@ impl Session {
         calls
     }
 
-    /// A sequence with other options, and another state if it restarts. Without a restart it goes on
-    /// from the last number, whoever has got it, so no transaction can repeat one.
+    /// A sequence with other options, and another state if it restarts. Without a restart it goes
+    /// on from the last number, whoever has got it, so no transaction can repeat one.
     pub(super) fn change_sequence(
         &mut self,
         oid: Oid,

@@ -196,8 +196,7 @@ impl Session {
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
         }
         if !plan.before.is_empty() {
-            let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            return Err(changes_rows());
         }
         let mut running = self.begin_plan(&plan, values.to_vec())?;
         let rows = Store::new(running.state.memory.share());
@@ -636,4 +635,10 @@ fn number(value: &ValueWithSpan) -> Result<i64> {
 fn no_cursor(name: &str) -> SqlError {
     let message = format!("cursor \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}
+
+/// The error of a cursor whose query changes rows.
+fn changes_rows() -> SqlError {
+    let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }

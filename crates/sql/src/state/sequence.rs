@@ -1,8 +1,8 @@
 //! Sequences: numbers that are handed out once, whatever becomes of the transaction.
 //!
-//! The state of a sequence is a row of a hidden table. A session takes numbers from a range that one
-//! short transaction of its own has reserved for all sessions, so a crash leaves a gap and repeats
-//! nothing. An orderly end gives back the numbers that are left.
+//! The state of a sequence is a row of a hidden table. A session takes numbers from a range that
+//! one short transaction of its own has reserved for all sessions, so a crash leaves a gap and
+//! repeats nothing. An orderly end gives back the numbers that are left.
 //!
 //! | key of the row | value |
 //! |---|---|
