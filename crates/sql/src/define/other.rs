@@ -147,9 +147,8 @@ impl Session {
 
     /// Empties and drops temporary tables that do not outlive a transaction.
     pub(crate) fn end_temporary(&mut self) -> Result<()> {
-        if self.transaction.access == indelible::Mode::ReadOnly {
-            return Ok(());
-        }
+        // The rows of temporary tables go, even where the transaction has changed nothing else.
+        self.transaction.access = indelible::Mode::ReadWrite;
         for (oid, is_dropped) in self.on_commit.clone() {
             let Some(object) = self.catalog().object(oid).cloned() else {
                 continue;

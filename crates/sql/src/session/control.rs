@@ -104,7 +104,7 @@ impl Session {
         let Transaction {
             isolation, access, ..
         } = self.transaction;
-        self.connection.begin_with(isolation, access)?;
+        self.begin_below(isolation, access)?;
         self.environment.host.transaction = self.sql.next_transaction();
         self.transaction.block = block;
         self.transaction.has_read = false;
@@ -292,7 +292,9 @@ impl Session {
         if is_so && access == self.transaction.access {
             return Ok(());
         }
-        let has_begun = self.transaction.has_read || !self.transaction.savepoints.is_empty();
+        let has_begun = self.transaction.has_read
+            || self.transaction.defines
+            || !self.transaction.savepoints.is_empty();
         let message = match access {
             _ if !has_begun => None,
             _ if !is_so => Some("SET TRANSACTION ISOLATION LEVEL must be called before any query"),
@@ -310,8 +312,17 @@ impl Session {
         self.transaction.isolation_name = name;
         self.transaction.access = access;
         self.connection.abort();
-        self.connection.begin_with(isolation, access)?;
-        Ok(())
+        self.begin_below(isolation, access)
+    }
+
+    /// Begins the transaction of the connection. One that only reads may change temporary tables,
+    /// and the session refuses all other changes.
+    fn begin_below(&mut self, isolation: Isolation, access: Mode) -> Result<()> {
+        let access = match self.environment.names.temporary {
+            Some(_) => Mode::ReadWrite,
+            None => access,
+        };
+        Ok(self.connection.begin_with(isolation, access)?)
     }
 
     fn commit_block(&mut self, chain: bool) -> Result<&'static str> {

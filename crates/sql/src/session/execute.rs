@@ -209,7 +209,8 @@ impl Session {
 
     /// The state of a run that begins; its parameters have no values yet.
     pub(super) fn begin_run(&mut self, plan: &Plan) -> Result<State> {
-        if plan.writes && self.transaction.access == indelible::Mode::ReadOnly {
+        let is_refused = plan.writes && self.transaction.access == indelible::Mode::ReadOnly;
+        if is_refused && !self.changes_temporary_only(plan)? {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }

@@ -6,7 +6,7 @@
 
 use super::Session;
 use super::explain::explain_columns;
-use super::settings::shown_columns;
+use super::settings::{asked_name, shown_columns};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
@@ -343,10 +343,7 @@ impl Session {
     /// The columns of the result of a statement that has no plan.
     fn columns_of(&mut self, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
         Ok(match statement {
-            Statement::ShowVariable { variable } => {
-                let words: Vec<String> = variable.iter().map(ident_text).collect();
-                Some(shown_columns(&words.join(" ")))
-            }
+            Statement::ShowVariable { variable } => Some(shown_columns(&asked_name(variable))),
             Statement::Fetch { name, .. } => self.cursor_columns(&ident_text(name))?,
             Statement::Execute {
                 name: Some(name), ..

@@ -11,8 +11,8 @@ use crate::state::{Listen, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
 use sqlparser::ast::{
-    ContextModifier, Expr, ObjectName, Reset, Set, SetSessionAuthorizationParamKind, Statement,
-    UnaryOperator, Value,
+    ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
+    Statement, UnaryOperator, Value,
 };
 
 impl Session {
@@ -24,10 +24,7 @@ impl Session {
     ) -> Result<Completion> {
         match statement {
             Statement::Set(set) => self.set(set),
-            Statement::ShowVariable { variable } => {
-                let words: Vec<String> = variable.iter().map(ident_text).collect();
-                self.show(&words.join(" "), sink)
-            }
+            Statement::ShowVariable { variable } => self.show(&asked_name(variable), sink),
             Statement::Reset(reset) => {
                 match &reset.reset {
                     Reset::ALL => self.reset_all(),
@@ -390,6 +387,16 @@ pub(super) fn shown_columns(name: &str) -> Vec<OutputColumn> {
         return ["name", "setting", "description"].map(column).to_vec();
     }
     vec![column(shown_name(&name))]
+}
+
+/// The name of the setting that a `SHOW` asks for, by several words or by parts of a name.
+pub(super) fn asked_name(words: &[Ident]) -> String {
+    let words: Vec<String> = words.iter().map(ident_text).collect();
+    let name = words.join(" ").to_lowercase();
+    if shown_name(&name) == name {
+        return words.join(".");
+    }
+    name
 }
 
 /// The name of a setting as it is shown.
