@@ -1,4 +1,6 @@
 //! Statements that wait for another transaction, and find other rows or definitions after that.
+//!
+//! A session waits in a thread of its own; the test goes on when the database says that it does.
 
 use crate::between::{Last, run};
 use crate::scratch::Scratch;
