@@ -17,7 +17,7 @@ use std::path::Path;
 const IDLE: usize = 1000;
 /// The memory that they may take together. Most of it is stacks, whose frames are several times
 /// larger in builds without optimisation.
-const IDLE_BYTES_MAX: usize = if cfg!(debug_assertions) { 96 } else { 64 } << 20;
+const IDLE_BYTES_MAX: usize = if cfg!(debug_assertions) { 112 } else { 64 } << 20;
 /// Growth of the memory by sessions that have ended.
 const LEFT_BYTES_MAX: usize = 16 << 20;
 

@@ -248,6 +248,8 @@ pub struct Variables {
     level: usize,
     /// `max_connections`, which all sessions share; none as long as nobody has told it.
     connections_max: Option<Arc<str>>,
+    /// `session_authorization`, which is none as long as it is the default.
+    session_role: Option<Arc<str>>,
     /// Counts changes, so that plans made under other settings are made again.
     pub version: u64,
 }
@@ -256,11 +258,19 @@ impl Variables {
     /// The value of a setting.
     pub fn get(&self, name: &str) -> Option<&str> {
         let name = lower(name);
-        let own = match &*name {
-            "max_connections" => self.connections_max.as_deref(),
-            name => self.values.get(name).map(String::as_str),
-        };
+        let own = self
+            .told(&name)
+            .or_else(|| self.values.get(&*name).map(String::as_str));
         own.or_else(|| default_of(&name))
+    }
+
+    /// The value of a setting that most sessions share, and none of them sets.
+    fn told(&self, name: &str) -> Option<&str> {
+        match name {
+            "max_connections" => self.connections_max.as_deref(),
+            "session_authorization" => self.session_role.as_deref(),
+            _ => None,
+        }
     }
 
     /// The settings that every statement looks at.
@@ -310,8 +320,12 @@ impl Variables {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         all.extend(self.values.clone());
-        let count = self.connections_max.iter();
-        all.extend(count.map(|count| ("max_connections".to_owned(), count.to_string())));
+        for name in ["max_connections", "session_authorization"] {
+            all.extend(
+                self.told(name)
+                    .map(|value| (name.to_owned(), value.to_owned())),
+            );
+        }
         all.into_iter().collect()
     }
 
@@ -375,6 +389,14 @@ impl Variables {
     /// Tells the value of `max_connections`.
     pub fn tell_connections_max(&mut self, count: Arc<str>) {
         self.connections_max = Some(count);
+    }
+
+    /// Tells the role that the session acts as.
+    pub fn tell_session_role(&mut self, name: &str) {
+        if self.get("session_authorization") != Some(name) {
+            self.session_role = Some(name.into());
+            self.version += 1;
+        }
     }
 
     /// The level of the changes to come.

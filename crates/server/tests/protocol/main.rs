@@ -389,6 +389,8 @@ fn each_statement_of_a_text_has_the_time_of_its_own() {
         )]),
         "C[SET] T D[] C[SELECT 1] T D[] C[SELECT 1] T E[57014] Z[I]"
     );
+    // The error has undone it.
+    client.ask(&[query("set statement_timeout = 400")]);
     let answers = client.ask(&[
         parse("", "select pg_sleep(600)"),
         bind("", "", &[]),

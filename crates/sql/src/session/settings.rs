@@ -296,7 +296,7 @@ impl Session {
         let session = session.unwrap_or_default().to_owned();
         let variables = &mut self.environment.host.variables;
         variables.tell("is_superuser", if is_superuser { "on" } else { "off" });
-        variables.tell("session_authorization", &session);
+        variables.tell_session_role(&session);
         let prepared_max = self.sql.database().prepared_max().to_string();
         variables.tell("max_prepared_transactions", &prepared_max);
         variables.tell_connections_max(self.sql.connections_max());
