@@ -154,3 +154,27 @@ fn a_rollback_tells_settings_and_ends_portals() {
     let answers = client.ask(&[bind("p", "s", &["2"]), execute("p", 0), sync()]);
     assert_eq!(answers, "2 D[1] D[2] C[SELECT 2] Z[T]");
 }
+
+/// Its statement's name may be another one's by the time that it runs.
+#[test]
+fn a_portal_runs_the_statement_that_it_was_bound_to() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int); insert into t values (7)")]);
+    let answers = client.ask(&[
+        parse("", "select a from t where a = $1"),
+        bind("a", "", &["7"]),
+        parse("", "delete from t where a = $1"),
+        execute("a", 0),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 1 D[7] C[SELECT 1] Z[I]");
+    let answers = client.ask(&[
+        parse("s", "select a from t where a = $1"),
+        bind("a", "s", &["7"]),
+        named(b'C', b'S', "s"),
+        execute("a", 0),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 3 D[7] C[SELECT 1] Z[I]");
+}

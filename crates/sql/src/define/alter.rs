@@ -36,6 +36,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
         }
         return Err(no_relation(schema.as_deref(), &name));
     };
+    session.must_own(&object)?;
     if let Some(handle) = session.catalog().handle(object.oid).cloned() {
         let wait = session.environment.wait();
         session

@@ -91,6 +91,15 @@ impl Session {
         }
     }
 
+    /// Fails unless the session's role may move an object to a schema.
+    pub(super) fn may_move(&self, object: &Object, namespace: Oid) -> Result<()> {
+        if self.is_temporary(namespace) || self.is_temporary(object.namespace) {
+            let message = "cannot move objects into or out of temporary schemas";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.may_create(namespace)
+    }
+
     /// Adds an object to the catalogue of the transaction, or replaces the one with its number.
     pub(crate) fn write_object(
         &mut self,

@@ -267,6 +267,7 @@ impl Session {
                 IndexKey::Expression(..) => None,
             })
             .collect();
+        self.must_own(object)?;
         let handle = self.catalog().handle(object.oid).cloned();
         let handle = handle.ok_or_else(|| SqlError::internal("a table has rows below"))?;
         let wait = self.environment.wait();

@@ -159,7 +159,7 @@ impl Session {
         if namespace == object.namespace {
             return Ok(());
         }
-        self.may_create(namespace)?;
+        self.may_move(object, namespace)?;
         let mut object = object.clone();
         self.refuse_taken(&object, namespace, &object.name, true)?;
         object.namespace = namespace;

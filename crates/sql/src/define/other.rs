@@ -3,7 +3,7 @@
 //! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
 //! undone with its transaction.
 
-use crate::catalog::{Body, Names, Object, Oid};
+use crate::catalog::{Body, Names, Object, Oid, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -245,6 +245,8 @@ impl Session {
         };
         for target in &lock.tables {
             let object = self.named_table(&target.name)?;
+            let names = &self.environment.names;
+            names.check(names.role, &object, rights_to_lock(mode))?;
             if let Some(handle) = self.catalog().handle(object.oid).cloned() {
                 self.connection
                     .lock_table(&handle, mode, wait)
@@ -366,5 +368,16 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+/// The rights of which one is needed to lock a table.
+fn rights_to_lock(mode: TableLock) -> i64 {
+    let changes = [Privilege::Update, Privilege::Delete, Privilege::Truncate];
+    let changes: i64 = changes.iter().map(|right| right.bit()).sum();
+    match mode {
+        TableLock::IntentShared => changes | Privilege::Insert.bit() | Privilege::Select.bit(),
+        TableLock::IntentExclusive => changes | Privilege::Insert.bit(),
+        _ => changes,
     }
 }

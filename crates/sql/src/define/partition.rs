@@ -38,6 +38,7 @@ impl Session {
         let mut parents: Vec<Arc<Object>> = Vec::new();
         for name in create.inherits.iter().flatten().chain(&create.partition_of) {
             let parent = self.named_table(name)?;
+            self.must_own(&parent)?;
             let is_partitioned = body_of(&parent)?.lineage.scheme.is_some();
             if let (true, Some(_)) = (is_partitioned, &create.inherits) {
                 let message = format!("cannot inherit from partitioned table \"{}\"", parent.name);
@@ -445,6 +446,7 @@ impl Session {
     ) -> Result<()> {
         let above = self.altered(parent)?;
         let child = self.named_table(name)?;
+        self.must_own(&child)?;
         let (body, own) = (body_of(&above)?, body_of(&child)?);
         if body.lineage.scheme.is_none() {
             let message = format!("table \"{}\" is not partitioned", above.name);
@@ -539,6 +541,7 @@ impl Session {
     /// `INHERIT`.
     pub(super) fn inherit(&mut self, oid: Oid, parent: &ObjectName) -> Result<()> {
         let above = self.named_table(parent)?;
+        self.must_own(&above)?;
         let mut child = self.altered(oid)?;
         let own = &body_of(&child)?.lineage;
         if own.parents.contains(&above.oid) {

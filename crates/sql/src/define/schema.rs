@@ -144,6 +144,8 @@ pub(super) fn move_relation(
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     }
     let namespace = session.environment.names.schema(schema)?;
+    session.must_own(&object)?;
+    session.may_move(&object, namespace)?;
     if session.is_taken(namespace, &object.name) {
         let message = format!(
             "relation \"{}\" already exists in schema \"{schema}\"",

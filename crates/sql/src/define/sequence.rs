@@ -97,6 +97,7 @@ pub(super) fn alter(
         }
         SequenceChange::SetSchema(schema) => {
             new.namespace = session.environment.names.schema(schema)?;
+            session.may_move(&object, new.namespace)?;
         }
         SequenceChange::Options(options) => {
             let (oid, body) = (object.oid, body.clone());

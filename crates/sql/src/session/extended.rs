@@ -131,19 +131,13 @@ impl Session {
                 session.attempt(|session| session.run_on(running, rows_max, sink))
             });
         }
-        let planned = self.prepared.contains_key(&portal.statement);
         self.is_alone = false;
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed)? {
                 return Ok(completion);
             }
             session.attempt(|session| {
-                let plan = if planned {
-                    session.plan_prepared(&portal.statement)?
-                } else {
-                    None
-                };
-                let Some(mut plan) = plan else {
+                let Some(mut plan) = session.plan_portal(portal, &parsed)? else {
                     if let Statement::Declare { stmts, .. } = &*parsed.statement {
                         let types = session.declared(&portal.statement);
                         return session.declare(&parsed, stmts, (&types, &portal.values));
@@ -151,7 +145,7 @@ impl Session {
                     return session.execute(&parsed, sink);
                 };
                 while session.lock_targets(&plan)? {
-                    let again = session.plan_prepared(&portal.statement)?;
+                    let again = session.plan_portal(portal, &parsed)?;
                     plan = again.unwrap_or(plan);
                 }
                 if let Some(columns) = &plan.columns {
@@ -169,6 +163,19 @@ impl Session {
                 Ok(completion)
             })
         })
+    }
+
+    /// The plan of a portal's statement, whose name may be that of another one by now.
+    fn plan_portal(&mut self, portal: &Portal, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
+        let is_same = |prepared: &Prepared| {
+            let own = prepared.parsed.as_ref();
+            prepared.declared == portal.declared
+                && own.is_some_and(|own| Arc::ptr_eq(&own.text, &parsed.text))
+        };
+        match self.prepared.get(&portal.statement).is_some_and(is_same) {
+            true => self.plan_prepared(&portal.statement),
+            false => self.plan(parsed, &portal.declared),
+        }
     }
 
     /// Runs a prepared statement by its point plan, and ends what it began: as [`Session::bind`],

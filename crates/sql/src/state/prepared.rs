@@ -42,6 +42,8 @@ impl Prepared {
 pub(crate) struct Portal {
     pub(crate) parsed: Option<Parsed>,
     pub(crate) statement: String,
+    /// Types of its parameters, as they were declared.
+    pub(crate) declared: Vec<Option<Type>>,
     pub(crate) values: Vec<Datum>,
     pub(crate) running: Option<Box<Running>>,
     /// The level of the transaction that has bound it: it goes with that savepoint.
@@ -54,6 +56,7 @@ impl Portal {
         self.parsed.clone_from(&prepared.parsed);
         self.statement.clear();
         self.statement.push_str(statement);
+        self.declared.clone_from(&prepared.declared);
         self.values.clear();
         self.values.extend_from_slice(values);
         self.running = None;
