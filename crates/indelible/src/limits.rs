@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// on the smallest machines.
 const ADDRESS_BYTES: u64 = 64 << 40;
 /// Memories of a partition for whose growth addresses are reserved, at least as many as any method
-/// has; rings of sessions do not grow, and take what is left.
+/// has; rings of sessions come on top, and do not grow.
 const MEMORIES: u64 = 4;
 /// Most addresses that are reserved for one memory.
 const RESERVED_BYTES_MAX: u64 = 256 << 30;

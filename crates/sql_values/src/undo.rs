@@ -25,7 +25,7 @@ struct Before<V> {
     reach: Reach<V>,
 }
 
-/// What undoes the changes of a value, the outermost level first.
+/// Values to go back to, those of the outermost level first.
 #[derive(Clone, Debug)]
 pub struct Undo<V>(Vec<Before<V>>);
 
@@ -77,7 +77,7 @@ impl<V> Undo<V> {
             match last.reach {
                 Reach::Session => below.reach = Reach::Session,
                 Reach::Both(value) => below.reach = Reach::Both(value),
-                // What came before is what the session has from the commit on.
+                // The session has the value before this level from the commit on.
                 Reach::Transaction if matches!(below.reach, Reach::Session) => {
                     below.reach = Reach::Both(last.value);
                 }

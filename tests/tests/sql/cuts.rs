@@ -31,6 +31,7 @@ const SCRIPT: &[&str] = &[
     "BEGIN; CREATE TABLE lost (a integer); INSERT INTO lost VALUES (1); ROLLBACK",
     "CREATE TABLE copy AS SELECT id, n FROM person",
     "BEGIN; TRUNCATE copy; INSERT INTO copy VALUES (7, 7); COMMIT",
+    "BEGIN; TRUNCATE person RESTART IDENTITY; INSERT INTO person (id, n) VALUES (9, 9); COMMIT",
     "CREATE SCHEMA other; CREATE TABLE other.t (a integer)",
     "ALTER TABLE team DROP CONSTRAINT team_name_key",
     "DELETE FROM team WHERE id = 2",

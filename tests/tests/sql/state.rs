@@ -14,6 +14,7 @@ const STATE: &[&str] = &[
     "SELECT conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1",
     "SELECT indexname || ' ' || indexdef FROM pg_indexes WHERE schemaname IN ('public', 'other') ORDER BY 1",
     "SELECT typname FROM pg_type WHERE typtype = 'e' ORDER BY 1",
+    "SELECT sequencename || ' ' || (last_value IS NOT NULL)::text FROM pg_sequences WHERE schemaname IN ('public', 'other') ORDER BY 1",
 ];
 const TABLES: &str = "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables WHERE schemaname IN ('public', 'other') ORDER BY 1";
 

@@ -286,12 +286,9 @@ impl Connection {
     ///
     /// [`Error::NoTransaction`].
     pub fn leave_for_locked(&mut self) -> Result<StatementMoment> {
-        self.core().check_process()?;
-        let open = self.open()?;
-        Ok(StatementMoment {
-            view: open.view.take(),
-            reads: Some(open.reads.len()),
-        })
+        let reads = Some(self.open()?.reads.len());
+        let moment = self.leave_snapshot()?;
+        Ok(StatementMoment { reads, ..moment })
     }
 
     /// Goes back to the moment that the statement has left. A statement that had not read before

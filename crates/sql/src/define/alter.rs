@@ -12,7 +12,6 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Type;
-use indelible::TableLock;
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
@@ -37,12 +36,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
         return Err(no_relation(schema.as_deref(), &name));
     };
     session.must_own(&object)?;
-    if let Some(handle) = session.catalog().handle(object.oid).cloned() {
-        let wait = session.environment.wait();
-        session
-            .connection
-            .lock_table(&handle, TableLock::Exclusive, wait)?;
-    }
+    session.lock_alone(object.oid)?;
     for operation in &alter.operations {
         let action = match operation {
             AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
@@ -456,11 +450,7 @@ impl Session {
         mut object: Object,
         values: Vec<Expr>,
     ) -> Result<()> {
-        if let Some(handle) = self.catalog().handle(object.oid).cloned() {
-            let wait = self.environment.wait();
-            self.connection
-                .lock_table(&handle, TableLock::Exclusive, wait)?;
-        }
+        self.lock_alone(object.oid)?;
         let scan = self.scan_of(object.oid)?;
         self.transaction
             .loose

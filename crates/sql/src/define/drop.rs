@@ -9,7 +9,6 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::{Kind, Type};
-use indelible::TableLock;
 use sql_parse::object_name;
 use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
 use std::sync::Arc;
@@ -218,11 +217,7 @@ impl Session {
                 .notice(format!("drop cascades to {what}"));
             self.drop_dependent(dependent, object.oid)?;
         }
-        if let Some(handle) = self.catalog().handle(object.oid).cloned() {
-            let wait = self.environment.wait();
-            self.connection
-                .lock_table(&handle, TableLock::Exclusive, wait)?;
-        }
+        self.lock_alone(object.oid)?;
         let owned: Vec<Oid> = self
             .catalog()
             .objects()

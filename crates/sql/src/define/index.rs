@@ -319,11 +319,7 @@ impl Session {
                 return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
             }
         }
-        if let Some(handle) = self.catalog().handle(object.oid).cloned() {
-            let wait = self.environment.wait();
-            self.connection
-                .lock_table(&handle, TableLock::Exclusive, wait)?;
-        }
+        self.lock_alone(object.oid)?;
         let mut new = object.clone();
         let Body::Table(body) = &mut new.body else {
             return Ok(());

@@ -130,8 +130,10 @@ impl Session {
                 let mut made = self.owned_sequence(table, &column.name, column.data_type, &[])?;
                 let (_, body) = self.sequence_body(*source)?;
                 // The new one begins with its first value, whatever has become of the other.
-                let beginning = None;
-                made.0.body = Body::Sequence(SequenceBody { beginning, ..body });
+                made.0.body = Body::Sequence(SequenceBody {
+                    beginning: None,
+                    ..body
+                });
                 new.origin = Origin::Identity {
                     always: *always,
                     sequence: made.0.oid,

@@ -197,6 +197,16 @@ impl Session {
         Ok(())
     }
 
+    /// Locks a table, if it has rows of its own, for this transaction alone.
+    pub(super) fn lock_alone(&mut self, oid: Oid) -> Result<()> {
+        if let Some(handle) = self.catalog().handle(oid).cloned() {
+            let wait = self.environment.wait();
+            self.connection
+                .lock_table(&handle, TableLock::Exclusive, wait)?;
+        }
+        Ok(())
+    }
+
     /// Locks a table and all that inherit from it, so that nobody changes their rows.
     pub(super) fn lock_rows_of(&mut self, oid: Oid) -> Result<()> {
         let wait = self.environment.wait();

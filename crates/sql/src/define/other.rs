@@ -339,12 +339,7 @@ impl Session {
     }
 
     pub(super) fn empty(&mut self, object: &Arc<Object>, restarts: bool) -> Result<()> {
-        let handle = self.catalog().handle(object.oid).cloned();
-        if let Some(handle) = handle {
-            let wait = self.environment.wait();
-            self.connection
-                .lock_table(&handle, TableLock::Exclusive, wait)?;
-        }
+        self.lock_alone(object.oid)?;
         let mut object = Object::clone(object);
         if let Body::Table(body) = &object.body {
             self.transaction
@@ -355,16 +350,18 @@ impl Session {
         let oid = object.oid;
         self.put(object, Some(handle))?;
         if restarts {
-            let sequences: Vec<Arc<Object>> = self.catalog().objects().cloned().collect();
-            for other in sequences {
-                let mut other = Object::clone(&other);
-                if let Body::Sequence(sequence) = &mut other.body
-                    && sequence.owner.is_some_and(|(table, _)| table == oid)
-                {
+            let objects = self.catalog().objects();
+            let owned = objects.filter(|object| match &object.body {
+                Body::Sequence(body) => body.owner.is_some_and(|(table, _)| table == oid),
+                _ => false,
+            });
+            let owned: Vec<Object> = owned.map(|object| Object::clone(object)).collect();
+            for mut object in owned {
+                if let Body::Sequence(sequence) = &mut object.body {
                     let first = sequence.start;
                     self.restart(sequence, first);
-                    self.put(other, None)?;
                 }
+                self.put(object, None)?;
             }
         }
         Ok(())

@@ -139,8 +139,8 @@ impl Session {
             session.attempt(|session| {
                 let Some(mut plan) = session.plan_portal(portal, &parsed)? else {
                     if let Statement::Declare { stmts, .. } = &*parsed.statement {
-                        let types = session.declared(&portal.statement);
-                        return session.declare(&parsed, stmts, (&types, &portal.values));
+                        let values = (&portal.declared[..], &portal.values[..]);
+                        return session.declare(&parsed, stmts, values);
                     }
                     return session.execute(&parsed, sink);
                 };

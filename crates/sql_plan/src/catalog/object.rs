@@ -304,7 +304,7 @@ pub struct SequenceBody {
     pub cache: i64,
     /// The table and the position of the column with which it goes.
     pub owner: Option<(Oid, usize)>,
-    /// Where it has begun, if that is not its first value under its own number.
+    /// Its beginning, if that is not its first value under its own number.
     pub beginning: Option<Beginning>,
 }
 
