@@ -94,6 +94,7 @@ fn begin(
     }
     session.begin_as_role();
     for (name, value) in &beginning.settings {
+        session.may_set(name)?;
         session.begin_with_setting(name, value)?;
     }
     link.answers.authentication_ok();

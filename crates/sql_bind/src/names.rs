@@ -105,11 +105,11 @@ impl SessionNames {
         }
         if let Some(schema) = self.catalog.object(object.namespace)
             && self.temporary != Some(schema.oid)
-            && !self.catalog.may(role, schema, Privilege::Usage.bit())
+            && !self.catalog.may(role, schema.oid, Privilege::Usage.bit())
         {
             return Err(self.denied(schema));
         }
-        if self.catalog.may(role, object, privileges) {
+        if self.catalog.may(role, object.oid, privileges) {
             return Ok(());
         }
         Err(self.denied(object))

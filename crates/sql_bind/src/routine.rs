@@ -6,7 +6,7 @@
 use super::scope::Clause;
 use super::select::row_scope;
 use super::{Binder, Bound};
-use crate::catalog::{Body, FunctionBody, Names, Object};
+use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Limit, SubqueryTest};
 use crate::types::overload::coerces;
@@ -53,6 +53,7 @@ impl Binder<'_> {
         match fitting.as_slice() {
             [] => Ok(None),
             [(object, body)] => {
+                self.may_call(object)?;
                 self.note_object(written, object.oid, None);
                 self.inlined(object, body, values.to_vec()).map(Some)
             }
@@ -62,6 +63,18 @@ impl Binder<'_> {
                 Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message))
             }
         }
+    }
+
+    /// Fails unless the session's role may call a function; one that a view calls is found already.
+    fn may_call(&self, object: &Object) -> Result<()> {
+        let (role, execute) = (self.names.role, Privilege::Execute.bit());
+        if self.views.is_empty() {
+            return self.names.check(role, object, execute);
+        }
+        if self.names.catalog.may(role, object.oid, execute) {
+            return Ok(());
+        }
+        Err(self.names.denied(object))
     }
 
     /// Fails unless the query of a function can be bound.

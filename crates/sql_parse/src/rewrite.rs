@@ -11,6 +11,7 @@
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
+//! | `TEMP` of `GRANT` and `REVOKE` | `TEMPORARY` |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
 //! | a materialized view's `WITH NO DATA` | an option of a marked name |
 //! | a view's `WITH CHECK OPTION` | its option `check_option` |
@@ -102,6 +103,12 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             words.user();
         }
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
+        "GRANT" | "REVOKE" => {
+            let before = (1..words.len()).take_while(|at| !words.is(*at, "ON"));
+            if let Some(at) = before.into_iter().find(|at| words.is(*at, "TEMP")) {
+                words.replace(at..at + 1, &[Token::make_keyword("TEMPORARY")]);
+            }
+        }
         "COPY" => {
             words.copy_options();
             words.switches();

@@ -169,6 +169,26 @@ const FIXED: &[&str] = &[
     "server_version_num",
 ];
 
+/// Settings that superusers change, as in PostgreSQL: they are about the server's resources and
+/// what it tells its operator.
+const OPERATORS: &[&str] = &[
+    "lc_messages",
+    "lo_compat_privileges",
+    "log_min_messages",
+    "log_statement",
+    "max_stack_depth",
+    "temp_file_limit",
+    "track_activities",
+    "track_counts",
+    "track_functions",
+    "track_io_timing",
+];
+
+/// Whether superusers alone change a setting.
+pub fn is_operators(name: &str) -> bool {
+    OPERATORS.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
+
 /// The isolation of transactions that ask for none.
 pub const READ_COMMITTED: &str = "read committed";
 

@@ -368,6 +368,41 @@ fn a_session_has_the_rights_of_its_role() {
 }
 
 #[test]
+fn the_database_has_rights_of_its_own() {
+    let (_scratch, sql) = Scratch::open("between-database");
+    let mut owner = sql.connect().unwrap();
+    run(&mut owner, "CREATE ROLE maria LOGIN");
+    let mut maria = sql.connect_as("maria").unwrap();
+    let schema = "CREATE SCHEMA marias";
+    let mut refused = |statement: &str| {
+        let error = maria.simple(statement, &mut Last::default()).unwrap_err();
+        error.message
+    };
+    assert_eq!(refused(schema), "permission denied for database indelible");
+    run(
+        &mut owner,
+        "GRANT CREATE ON DATABASE indelible TO maria; REVOKE TEMP ON DATABASE indelible FROM PUBLIC",
+    );
+    assert_eq!(
+        refused("CREATE TEMP TABLE t (a int)"),
+        "permission denied to create temporary tables in database \"indelible\""
+    );
+    run(&mut maria, schema);
+    let rights = "SELECT datacl FROM pg_database WHERE datname = 'indelible'";
+    let shown = "{=c/indelible,indelible=CTc/indelible,maria=C/indelible}";
+    assert_eq!(run(&mut owner, rights), Some(shown.to_owned()));
+    run(
+        &mut owner,
+        "REVOKE CONNECT ON DATABASE indelible FROM PUBLIC",
+    );
+    let error = sql.connect_as("maria").err().unwrap();
+    assert_eq!(error.state.0, "42501");
+    sql.connect_as("indelible").unwrap();
+    run(&mut owner, "GRANT CONNECT ON DATABASE indelible TO maria");
+    sql.connect_as("maria").unwrap();
+}
+
+#[test]
 fn a_snapshot_is_that_of_the_first_statement() {
     let (_scratch, sql) = Scratch::open("between-snapshot");
     let (mut reader, mut writer) = (sql.connect().unwrap(), sql.connect().unwrap());

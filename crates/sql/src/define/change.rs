@@ -3,7 +3,7 @@
 //! The table of objects is locked first, so at most one transaction defines things at a time, and
 //! its catalogue is the newest one with its own changes.
 
-use crate::catalog::{AccessBody, Body, Names, OWNER, Object, Oid, Privilege, store};
+use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::Loose;
@@ -50,43 +50,50 @@ impl Session {
             Some(known) => self.readers_of_names(known, &object),
             None => Vec::new(),
         };
-        let grants = self.catalog().default_grants(role, &object);
-        let is_owned = known.is_none() && (role != OWNER || !grants.is_empty());
-        let owned = is_owned.then(|| object.clone());
+        let kind = object.kind_letter();
+        let access = self.catalog().default_access(role, &object);
+        let is_owned = role != OWNER || !access.clone().kept(kind).grants.is_empty();
         self.write_object(object, handle)?;
         self.follow_names(readers)?;
-        match owned {
-            Some(object) if !self.is_temporary(object.namespace) => self.put_access(AccessBody {
-                object: object.oid,
-                owner: role,
-                grants,
-            }),
-            _ => Ok(()),
+        if known.is_none() && is_owned {
+            self.put_access(access)?;
         }
+        Ok(())
     }
 
-    /// Fails unless the session's role owns an object.
+    /// Fails unless the session's role owns an object, or the object goes with another one.
     pub(crate) fn must_own(&self, object: &Object) -> Result<()> {
-        let (role, catalog) = (self.environment.names.role, self.catalog());
-        let is_temporary = self.is_temporary(object.namespace);
-        if is_temporary || catalog.owns(role, object.oid) || catalog.owns(role, object.namespace) {
+        let role = self.environment.names.role;
+        if self.drops || self.catalog().owns(role, object.oid) {
             return Ok(());
         }
         let message = format!("must be owner of {} {}", object.kind_name(), object.name);
         Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
+    /// Fails unless the session's role may drop an object: its owner, and that of its schema.
+    pub(super) fn may_drop(&self, object: &Object) -> Result<()> {
+        let role = self.environment.names.role;
+        if self.catalog().owns(role, object.namespace) {
+            return Ok(());
+        }
+        self.must_own(object)
+    }
+
     /// Fails unless the session's role may create objects in a schema, or a schema.
     pub(super) fn may_create(&self, namespace: Oid) -> Result<()> {
         let names = &self.environment.names;
-        if self.is_temporary(namespace) || names.catalog.is_superuser(names.role) {
+        if self.is_temporary(namespace) {
             return Ok(());
         }
         match names.catalog.object(namespace) {
             Some(schema) => names.check(names.role, schema, Privilege::Create.bit()),
             None => {
-                let message = "permission denied for database indelible";
-                Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+                let message = format!(
+                    "permission denied for database {}",
+                    self.environment.host.database
+                );
+                self.check_on_database(Privilege::Create, &message)
             }
         }
     }
@@ -108,7 +115,11 @@ impl Session {
     ) -> Result<()> {
         let deferred = &self.environment.host.deferred;
         deferred.check_none_of(&object, "ALTER TABLE")?;
-        if !self.is_temporary(object.namespace) {
+        let of = match &object.body {
+            Body::Access(access) => self.catalog().object(access.object),
+            _ => None,
+        };
+        if !self.is_temporary(of.map_or(object.namespace, |of| of.namespace)) {
             let table = store::table(self.sql.database())?;
             store::put(&table, &mut self.connection, &object)?;
         }
@@ -171,12 +182,20 @@ impl Session {
     }
 
     /// The schema of the session's temporary objects.
-    pub(crate) fn temporary_schema(&mut self) -> Oid {
+    ///
+    /// # Errors
+    ///
+    /// 42501 if the session's role may not make any.
+    pub(crate) fn temporary_schema(&mut self) -> Result<Oid> {
+        let database = &self.environment.host.database;
+        let message =
+            format!("permission denied to create temporary tables in database \"{database}\"");
+        self.check_on_database(Privilege::Temporary, &message)?;
         let known = self.environment.names.temporary;
         if let Some(oid) = known
             && self.catalog().object(oid).is_some()
         {
-            return oid;
+            return Ok(oid);
         }
         // One that was rolled back with its transaction is made again.
         let oid = known.unwrap_or_else(|| self.sql.next_oid(1));
@@ -189,7 +208,7 @@ impl Session {
             comment: None,
             body: Body::Schema,
         });
-        oid
+        Ok(oid)
     }
 
     /// The schema and the name of a new object, in the schema that is given if one is; none if the

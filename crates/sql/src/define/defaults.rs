@@ -4,9 +4,9 @@
 //! Defaults act when an object is made or a session begins; changing them changes nothing that is
 //! there. Objects of a role are dropped in an order in which none needs another one.
 
-use super::role::{no_role, privileges_among};
+use super::grant::{Change, privileges_among};
 use crate::catalog::{
-    AccessBody, Body, Defaults, DefaultsBody, Grant as Granted, OWNER, Object, Oid, initial,
+    AccessBody, Body, Defaults, DefaultsBody, Grant, OWNER, Object, Oid, initial,
     privileges_of_kind,
 };
 use crate::error::{Result, SqlError, SqlState};
@@ -55,11 +55,7 @@ pub(super) fn settings(session: &mut Session, written: &SessionDefaults) -> Resu
         None => 0,
     };
     if let Some(database) = &written.database {
-        let host = &session.environment.host;
-        if *database != host.database && *database != host.own_database {
-            let message = format!("database \"{database}\" does not exist");
-            return Err(SqlError::new(SqlState("3D000"), message));
-        }
+        session.check_database(database)?;
     }
     let catalog = session.catalog();
     let own = session.environment.names.role;
@@ -120,18 +116,7 @@ pub(super) fn reassign(session: &mut Session, from: &[String], to: &str) -> Resu
         if !from.contains(&access.owner) {
             continue;
         }
-        let mut grants = access.grants.clone();
-        for grant in &mut grants {
-            if grant.grantor == access.owner {
-                grant.grantor = to;
-            }
-        }
-        grants.retain(|grant| grant.grantee != to);
-        session.put_access(AccessBody {
-            owner: to,
-            grants,
-            ..access
-        })?;
+        session.put_access(access.given_to(to))?;
     }
     Ok(Completion::new("REASSIGN OWNED"))
 }
@@ -156,10 +141,18 @@ pub(super) fn drop_owned(
     }
     session.drop_all_of(&roles, cascade)?;
     for access in session.accesses() {
-        let mut grants = access.grants.clone();
-        grants.retain(|grant| !roles.contains(&grant.grantee));
-        if grants != access.grants {
-            session.put_access(AccessBody { grants, ..access })?;
+        let mut left = access.clone();
+        for grant in &access.grants {
+            if roles.contains(&grant.grantee) {
+                let all = Grant {
+                    grantable: !0,
+                    ..*grant
+                };
+                left.revoke(all, false, true)?;
+            }
+        }
+        if left != access {
+            session.put_access(left)?;
         }
     }
     for (oid, mut body) in session.copied_defaults() {
@@ -179,12 +172,7 @@ pub(super) fn drop_owned(
 impl Session {
     /// The numbers of roles.
     fn roles_named(&self, names: &[String]) -> Result<Vec<Oid>> {
-        let each = names.iter().map(|name| match name.as_str() {
-            "current_user" | "current_role" => Ok(self.environment.names.role),
-            "session_user" => Ok(self.environment.host.session_role),
-            name => self.catalog().role_named(name).ok_or_else(|| no_role(name)),
-        });
-        each.collect()
+        names.iter().map(|name| self.role_of_word(name)).collect()
     }
 
     /// Fails unless the session's role may take a role.
@@ -201,7 +189,7 @@ impl Session {
     fn accesses(&self) -> Vec<AccessBody> {
         let objects = self.catalog().objects();
         let accesses = objects.filter_map(|object| match &object.body {
-            Body::Access(access) => Some(access.clone()),
+            Body::Access(access) => Some(self.catalog().access(access.object)),
             _ => None,
         });
         accesses.collect()
@@ -261,49 +249,28 @@ impl Session {
         let Defaults::Objects { grants, .. } = &mut body.of else {
             return Ok(());
         };
-        let (all, word) = (privileges_of_kind(kind), word_of(kind));
-        match change {
+        let mut access = AccessBody {
+            object: 0,
+            owner: role,
+            grants: std::mem::take(grants),
+        };
+        let (privileges, grantees, change) = match change {
             Statement::Grant(grant) => {
-                let privileges = privileges_among(&grant.privileges, (all, word))?;
-                let grantable = if grant.with_grant_option {
-                    privileges
-                } else {
-                    0
-                };
-                for grantee in self.grantees(&grant.grantees)? {
-                    let known = grants.iter_mut().find(|known| known.grantee == grantee);
-                    match known {
-                        Some(known) => {
-                            known.privileges |= privileges;
-                            known.grantable |= grantable;
-                        }
-                        None => grants.push(Granted {
-                            grantee,
-                            grantor: role,
-                            privileges,
-                            grantable,
-                        }),
-                    }
-                }
+                let with_option = grant.with_grant_option;
+                let change = Change::Grant { with_option };
+                (&grant.privileges, &grant.grantees, change)
             }
-            Statement::Revoke(revoke) => {
-                let privileges = privileges_among(&revoke.privileges, (all, word))?;
-                let grantees = self.grantees(&revoke.grantees)?;
-                for grant in grants.iter_mut() {
-                    if grantees.contains(&grant.grantee) {
-                        grant.grantable &= !privileges;
-                        if !revoke.grant_option_for {
-                            grant.privileges &= !privileges;
-                        }
-                    }
-                }
-                grants.retain(|grant| grant.privileges != 0);
-            }
+            Statement::Revoke(revoke) => (&revoke.privileges, &revoke.grantees, Change::of(revoke)),
             _ => {
                 let message = "syntax error: GRANT or REVOKE is missing";
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
+        };
+        let privileges = privileges_among(privileges, (privileges_of_kind(kind), word_of(kind)))?;
+        for grantee in self.grantees(grantees)? {
+            change.make(&mut access, (grantee, role), privileges)?;
         }
+        *grants = access.grants;
         grants.sort_unstable_by_key(|grant| grant.grantee);
         self.put_defaults(body)
     }
@@ -334,6 +301,7 @@ impl Session {
                 _ => return Err(SqlError::internal("SET or RESET")),
             },
         };
+        self.may_set(&name)?;
         let environment = &self.environment;
         let mut settings = environment.settings.clone();
         let mut variables = environment.host.variables.clone();

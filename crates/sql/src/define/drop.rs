@@ -3,6 +3,7 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
+use super::role::refused;
 use crate::catalog::{Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -152,7 +153,7 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
         }
-        self.must_own(&object)?;
+        self.may_drop(&object)?;
         Ok(Some(object))
     }
 
@@ -170,7 +171,15 @@ impl Session {
             is_written_here.then(|| foreign_key_of(child, constraint))
         });
         let users = users.collect();
-        self.drop_family(object, users, cascade)
+        self.dropping(|session| session.drop_family(object, users, cascade))
+    }
+
+    /// Drops things that the session's role need not own.
+    fn dropping(&mut self, drop: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let before = std::mem::replace(&mut self.drops, true);
+        let dropped = drop(self);
+        self.drops = before;
+        dropped
     }
 
     /// Drops an object with its partitions, and with `cascade` everything that needs it, of which
@@ -398,22 +407,24 @@ impl Session {
             }
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         };
+        if self.may_drop(&object).is_err() {
+            return Err(refused(format!("must be owner of index {name}")));
+        }
+        self.dropping(|session| session.drop_index_of(object, &name, cascade))
+    }
+
+    /// Drops the index with a name, of a table.
+    fn drop_index_of(&mut self, object: Arc<Object>, name: &str, cascade: bool) -> Result<()> {
         let Body::Table(body) = &object.body else {
             return Ok(());
         };
-        if body
-            .constraints
-            .iter()
-            .any(|constraint| constraint.name == name)
-        {
+        let mut constraints = body.constraints.iter();
+        if constraints.any(|constraint| constraint.name == name) {
+            let table = &object.name;
             let message = format!(
-                "cannot drop index {name} because constraint {name} on table {} requires it",
-                object.name
+                "cannot drop index {name} because constraint {name} on table {table} requires it"
             );
-            let hint = format!(
-                "You can drop constraint {name} on table {} instead.",
-                object.name
-            );
+            let hint = format!("You can drop constraint {name} on table {table} instead.");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
         }
         let columns = |index: &Index| {
@@ -478,6 +489,9 @@ impl Session {
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 message,
             ));
+        }
+        if let Some(schema) = self.catalog().object(oid) {
+            self.must_own(schema)?;
         }
         loop {
             let inside = self

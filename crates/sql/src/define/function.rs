@@ -85,7 +85,10 @@ pub(super) fn drop(session: &mut Session, drop: &DropFunction) -> Result<Complet
     let cascade = drop.drop_behavior == Some(DropBehavior::Cascade);
     for described in &drop.func_desc {
         match session.described(described)? {
-            Ok(object) => session.drop_with_dependents(&object, cascade)?,
+            Ok(object) => {
+                session.may_drop(&object)?;
+                session.drop_with_dependents(&object, cascade)?;
+            }
             Err(missing) if drop.if_exists => {
                 session
                     .environment

@@ -25,6 +25,7 @@ mod defaults;
 mod drop;
 mod follow;
 mod function;
+mod grant;
 mod identity;
 mod index;
 mod inherit;
@@ -115,6 +116,8 @@ pub(crate) fn run(
             comment,
             ..
         } => comment::comment(session, (*object_type, object_name), comment.as_deref())?,
+        Statement::Grant(one) => grant::grant(session, one)?,
+        Statement::Revoke(one) => grant::revoke(session, one)?,
         other => {
             return match role::run(session, other)? {
                 Some(completion) => Ok(Some(completion)),
@@ -150,6 +153,12 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         Own::ReassignOwned { from, to } => defaults::reassign(session, from, to),
         Own::DropOwned { roles, cascade } => defaults::drop_owned(session, roles, *cascade),
         Own::Checkpoint => {
+            let role = session.environment.names.role;
+            if !session.catalog().is_superuser(role) {
+                let message =
+                    "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+                return Err(role::refused(message));
+            }
             session.sql.database().checkpoint()?;
             Ok(Completion::new("CHECKPOINT"))
         }

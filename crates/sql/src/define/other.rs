@@ -213,8 +213,17 @@ impl Session {
             Some(name) => vec![self.named_table(name)?],
             None => self.catalog().objects().cloned().collect(),
         };
+        let role = self.environment.names.role;
         for object in tables {
             if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+                if !self.catalog().owns(role, object.oid) {
+                    let message = format!(
+                        "skipping \"{}\" --- only table or database owner can analyze it",
+                        object.name
+                    );
+                    self.environment.host.warning(SqlState("01000"), message);
+                    continue;
+                }
                 self.sql.database().analyze(&handle)?;
             }
         }
@@ -269,6 +278,12 @@ impl Session {
     }
 
     /// Gives tables empty tables below.
+    /// Fails unless the session's role may empty a table; its partitions and heirs go with it.
+    fn may_truncate(&self, object: &Object) -> Result<()> {
+        let names = &self.environment.names;
+        names.check(names.role, object, Privilege::Truncate.bit())
+    }
+
     fn truncate(&mut self, truncate: &Truncate) -> Result<()> {
         self.begin_definition()?;
         let mut tables = Vec::new();
@@ -278,6 +293,7 @@ impl Session {
                 let message = format!("\"{}\" is not a table", object.name);
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
+            self.may_truncate(&object)?;
             if let (Body::Table(body), true) = (&object.body, target.only)
                 && body.lineage.scheme.is_some()
             {
@@ -325,6 +341,7 @@ impl Session {
                 self.environment
                     .host
                     .notice(format!("truncate cascades to table \"{}\"", child.name));
+                self.may_truncate(&child)?;
                 tables.push(child);
             }
         }
@@ -348,7 +365,7 @@ impl Session {
         }
         let handle = self.make_below(&mut object)?;
         let oid = object.oid;
-        self.put(object, Some(handle))?;
+        self.write_object(object, Some(handle))?;
         if restarts {
             let objects = self.catalog().objects();
             let owned = objects.filter(|object| match &object.body {

@@ -1,12 +1,8 @@
-//! Roles and privileges: `CREATE ROLE` and its kin, `GRANT`, `REVOKE`.
+//! Roles: `CREATE ROLE` and its kin, and `GRANT` and `REVOKE` of their memberships.
 //!
-//! Messages and their conditions are PostgreSQL's. Privileges on columns, and those on functions,
-//! are not kept.
+//! Messages and their conditions are PostgreSQL's.
 
-use crate::catalog::{
-    AccessBody, Attribute, Body, Defaults, EVERYONE, Grant as Granted, Names, OWNER, Object, Oid,
-    Privilege, RoleBody,
-};
+use crate::catalog::{Attribute, Body, Defaults, EVERYONE, OWNER, Object, Oid, RoleBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -14,9 +10,8 @@ use crate::state::{quoted, verifier};
 use crate::types::{Kind, text_io};
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
-    Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName,
-    GranteesType, Ident, ObjectName, Owner, Password, Privileges, Revoke, RoleOption, Statement,
-    Value,
+    AlterRoleOperation, CreateRole, Expr, Grantee, Ident, ObjectName, Password, RoleOption,
+    Statement, Value,
 };
 use std::sync::Arc;
 
@@ -31,30 +26,24 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
             session.alter_role(name, operation)?;
             "ALTER ROLE"
         }
-        Statement::Grant(grant) => {
-            session.grant(grant)?;
-            "GRANT"
-        }
-        Statement::Revoke(revoke) => {
-            session.revoke(revoke)?;
-            "REVOKE"
-        }
         Statement::GrantRole(grant) => {
+            session.check_grantor(grant.granted_by.as_ref())?;
             let is_admin = grant
                 .options
                 .iter()
                 .any(|option| option.name.value.eq_ignore_ascii_case("admin"));
             for role in &grant.roles {
-                for member in session.grantees(&grant.grantees)? {
+                for member in session.members_named(&grant.grantees)? {
                     session.join_role(role, member, is_admin)?;
                 }
             }
             "GRANT ROLE"
         }
         Statement::RevokeRole(revoke) => {
+            session.check_grantor(revoke.granted_by.as_ref())?;
             for role in &revoke.roles {
-                for member in session.grantees(&revoke.grantees)? {
-                    session.leave_role(role, member)?;
+                for member in session.members_named(&revoke.grantees)? {
+                    session.leave_role(role, member, revoke.option_for.is_some())?;
                 }
             }
             "REVOKE ROLE"
@@ -92,7 +81,7 @@ pub(crate) fn no_role(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-fn refused(message: impl Into<String>) -> SqlError {
+pub(super) fn refused(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
 }
 
@@ -259,7 +248,7 @@ impl Session {
         )
     }
 
-    fn known_role(&self, name: &str) -> Result<Oid> {
+    pub(super) fn known_role(&self, name: &str) -> Result<Oid> {
         self.catalog().role_named(name).ok_or_else(|| no_role(name))
     }
 
@@ -274,7 +263,9 @@ impl Session {
         let catalog = Arc::clone(self.catalog());
         let is_named = catalog.objects().any(|object| match &object.body {
             Body::Access(access) => {
-                access.owner == role || access.grants.iter().any(|grant| grant.grantee == role)
+                let mut grants = access.grants.iter();
+                access.owner == role
+                    || grants.any(|grant| [grant.grantee, grant.grantor].contains(&role))
             }
             Body::Defaults(body) => match &body.of {
                 Defaults::Objects { grants, .. } => {
@@ -308,23 +299,63 @@ impl Session {
     /// Makes a role a member of another one.
     fn join_role(&mut self, role: &Ident, member: Oid, is_admin: bool) -> Result<()> {
         let (role, name, mut body) = self.role_to_change(role)?;
+        let member_name = self.catalog().role_name(member).unwrap_or("?").to_owned();
         if self.catalog().memberships(role, false).contains(&member) {
-            let catalog = self.catalog();
-            let message = format!(
-                "role \"{name}\" is a member of role \"{}\"",
-                catalog.role_name(member).unwrap_or("?")
-            );
+            let message = format!("role \"{name}\" is a member of role \"{member_name}\"");
             return Err(SqlError::new(SqlState("0LP01"), message));
         }
-        body.members.retain(|(one, _)| *one != member);
-        body.members.push((member, is_admin));
+        match body.members.iter_mut().find(|(one, _)| *one == member) {
+            Some((_, was_admin)) if *was_admin || !is_admin => {
+                let message =
+                    format!("role \"{member_name}\" is already a member of role \"{name}\"");
+                self.environment.host.notice(message);
+                return Ok(());
+            }
+            Some((_, was_admin)) => *was_admin = true,
+            None => body.members.push((member, is_admin)),
+        }
         self.put_role(role, &name, body)
     }
 
-    fn leave_role(&mut self, role: &Ident, member: Oid) -> Result<()> {
+    /// Ends a membership of a role, or with `admin_only` its right to make others members.
+    fn leave_role(&mut self, role: &Ident, member: Oid, admin_only: bool) -> Result<()> {
         let (role, name, mut body) = self.role_to_change(role)?;
-        body.members.retain(|(one, _)| *one != member);
+        let Some(at) = body.members.iter().position(|(one, _)| *one == member) else {
+            let member = self.catalog().role_name(member).unwrap_or("?");
+            let message = format!("role \"{member}\" is not a member of role \"{name}\"");
+            self.environment.host.warning(SqlState("01000"), message);
+            return Ok(());
+        };
+        if admin_only {
+            body.members[at].1 = false;
+        } else {
+            body.members.remove(at);
+        }
         self.put_role(role, &name, body)
+    }
+
+    /// The roles that a statement names as members.
+    fn members_named(&self, grantees: &[Grantee]) -> Result<Vec<Oid>> {
+        let members = self.grantees(grantees)?;
+        if members.contains(&EVERYONE) {
+            return Err(no_role("public"));
+        }
+        Ok(members)
+    }
+
+    /// Fails for `GRANTED BY` with a role in whose name the session's role may not act.
+    fn check_grantor(&self, granted_by: Option<&Ident>) -> Result<()> {
+        let Some(grantor) = granted_by else {
+            return Ok(());
+        };
+        let (own, grantor) = (
+            self.environment.names.role,
+            self.role_of_word(&ident_text(grantor))?,
+        );
+        if grantor == own || self.catalog().is_superuser(own) {
+            return Ok(());
+        }
+        Err(refused("must be superuser to set grantor"))
     }
 
     /// A role whose members the session's role may change.
@@ -335,270 +366,15 @@ impl Session {
         let body = self.catalog().role(role).cloned();
         let own = self.environment.names.role;
         let body = body.ok_or_else(|| refused("must be superuser to alter superusers"))?;
-        if !body.members.contains(&(own, true)) {
+        let roles = self.catalog().memberships(own, false);
+        let mut members = body.members.iter();
+        if !members.any(|(member, is_admin)| *is_admin && roles.contains(member)) {
             let message = format!("must have admin option on role \"{name}\"");
             self.may_define_roles(&message)?;
         }
         self.may_change(&body, "alter")?;
         Ok((role, name, body))
     }
-
-    /// The roles that a statement names; 0 is everyone.
-    pub(super) fn grantees(&self, grantees: &[Grantee]) -> Result<Vec<Oid>> {
-        let each = grantees.iter().map(|grantee| match &grantee.name {
-            _ if grantee.grantee_type == GranteesType::Public => Ok(EVERYONE),
-            Some(GranteeName::ObjectName(name)) => match object_name(name)?.1.as_str() {
-                "public" => Ok(EVERYONE),
-                "current_user" | "current_role" => Ok(self.environment.names.role),
-                "session_user" => Ok(self.environment.host.session_role),
-                name => self.known_role(name),
-            },
-            _ => Err(no_role("")),
-        });
-        each.collect()
-    }
-
-    fn grant(&mut self, grant: &Grant) -> Result<()> {
-        self.begin_definition()?;
-        let grantees = self.grantees(&grant.grantees)?;
-        for object in self.objects_of(grant.objects.as_ref())? {
-            let privileges = privileges_of(&grant.privileges, &object)?;
-            let privileges = self.grantable(&object, privileges, "were granted")?;
-            if privileges == 0 {
-                continue;
-            }
-            let mut access = self.access_of(&object);
-            for grantee in &grantees {
-                let grantable = if grant.with_grant_option {
-                    privileges
-                } else {
-                    0
-                };
-                let mut known = access.grants.iter_mut();
-                match known.find(|known| known.grantee == *grantee) {
-                    Some(known) => {
-                        known.privileges |= privileges;
-                        known.grantable |= grantable;
-                    }
-                    None => access.grants.push(Granted {
-                        grantee: *grantee,
-                        grantor: access.owner,
-                        privileges,
-                        grantable,
-                    }),
-                }
-            }
-            self.put_access(access)?;
-        }
-        Ok(())
-    }
-
-    fn revoke(&mut self, revoke: &Revoke) -> Result<()> {
-        self.begin_definition()?;
-        let grantees = self.grantees(&revoke.grantees)?;
-        for object in self.objects_of(revoke.objects.as_ref())? {
-            let privileges = privileges_of(&revoke.privileges, &object)?;
-            let privileges = self.grantable(&object, privileges, "could be revoked")?;
-            let mut access = self.access_of(&object);
-            for grant in &mut access.grants {
-                if grantees.contains(&grant.grantee) {
-                    grant.grantable &= !privileges;
-                    if !revoke.grant_option_for {
-                        grant.privileges &= !privileges;
-                    }
-                }
-            }
-            access.grants.retain(|grant| grant.privileges != 0);
-            self.put_access(access)?;
-        }
-        Ok(())
-    }
-
-    /// Those of some privileges that the session's role may grant and revoke: all if it owns the
-    /// object, else those that it has with the grant option. A role that has none of them is
-    /// warned, and one without any privilege on the object is refused.
-    fn grantable(&mut self, object: &Object, privileges: i64, done: &str) -> Result<i64> {
-        let (role, catalog) = (self.environment.names.role, self.catalog());
-        if catalog.owns(role, object.oid) {
-            return Ok(privileges);
-        }
-        let roles = catalog.memberships(role, true);
-        let grants = catalog.access(object.oid);
-        let grants = grants.map_or(&[][..], |access| &access.grants).iter();
-        let own = grants.filter(|grant| roles.contains(&grant.grantee));
-        let grantable = own.fold(0, |bits, grant| bits | grant.grantable) & privileges;
-        if grantable == 0 {
-            let all = Privilege::of(&object.body);
-            self.environment.names.check(role, object, all)?;
-            let message = format!("no privileges {done} for \"{}\"", object.name);
-            self.environment.host.warning(SqlState("01007"), message);
-        }
-        Ok(grantable)
-    }
-
-    /// The objects that a statement names.
-    fn objects_of(&self, objects: Option<&GrantObjects>) -> Result<Vec<Arc<Object>>> {
-        let in_schemas = |schemas: &[ObjectName], is_wanted: fn(&Body) -> bool| {
-            let mut found = Vec::new();
-            for schema in schemas {
-                let schema = self.environment.names.schema(&object_name(schema)?.1)?;
-                let objects = self
-                    .catalog()
-                    .objects()
-                    .filter(|object| object.namespace == schema && is_wanted(&object.body));
-                found.extend(objects.cloned());
-            }
-            Ok(found)
-        };
-        match objects {
-            Some(
-                GrantObjects::Tables(names)
-                | GrantObjects::Views(names)
-                | GrantObjects::Sequences(names),
-            ) => {
-                let each = names.iter().map(|name| {
-                    let (schema, name) = object_name(name)?;
-                    let names = &self.environment.names;
-                    let found = names.find(Names::Relations, schema.as_deref(), &name);
-                    let found = found.cloned();
-                    found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))
-                });
-                each.collect()
-            }
-            Some(GrantObjects::Schemas(names)) => {
-                let each = names.iter().map(|name| {
-                    let oid = self.environment.names.schema(&object_name(name)?.1)?;
-                    let schema = self.catalog().object(oid).cloned();
-                    schema.ok_or_else(|| SqlError::internal("a schema has an object"))
-                });
-                each.collect()
-            }
-            Some(GrantObjects::AllTablesInSchema { schemas }) => in_schemas(schemas, |body| {
-                matches!(body, Body::Table(_) | Body::View(_))
-            }),
-            Some(GrantObjects::AllSequencesInSchema { schemas }) => {
-                in_schemas(schemas, |body| matches!(body, Body::Sequence(_)))
-            }
-            // Everyone may connect to the database and call its functions.
-            Some(
-                GrantObjects::Databases(_)
-                | GrantObjects::Functions(_)
-                | GrantObjects::AllFunctionsInSchema { .. },
-            ) => Ok(Vec::new()),
-            _ => Err(SqlError::unsupported(
-                "privileges on these objects",
-                "Grant privileges on tables, sequences and schemas.",
-            )),
-        }
-    }
-
-    /// The owner and the grants of an object.
-    fn access_of(&self, object: &Object) -> AccessBody {
-        let access = self.catalog().access(object.oid).cloned();
-        access.unwrap_or_else(|| AccessBody {
-            object: object.oid,
-            owner: OWNER,
-            grants: Vec::new(),
-        })
-    }
-
-    pub(super) fn put_access(&mut self, access: AccessBody) -> Result<()> {
-        let name = access.object.to_string();
-        let known = self.catalog().find_oid(Names::Access, 0, &name);
-        let oid = known.unwrap_or_else(|| self.sql.next_oid(1));
-        self.write_object(
-            Object {
-                oid,
-                namespace: 0,
-                name,
-                comment: None,
-                body: Body::Access(access),
-            },
-            None,
-        )
-    }
-
-    /// Gives an object to a role that the session's role is a member of.
-    pub(super) fn change_owner(&mut self, oid: Oid, owner: &Owner) -> Result<()> {
-        let names = &self.environment.names;
-        let owner = match owner {
-            Owner::Ident(name) => self.known_role(&ident_text(name))?,
-            Owner::CurrentRole | Owner::CurrentUser => names.role,
-            Owner::SessionUser => self.environment.host.session_role,
-        };
-        let Some(object) = self.catalog().object(oid).cloned() else {
-            return Ok(());
-        };
-        self.must_own(&object)?;
-        if !self.may_become(names.role, owner) {
-            let name = names.catalog.role_name(owner).unwrap_or("?");
-            return Err(refused(format!("must be member of role \"{name}\"")));
-        }
-        self.set_owner(&object, owner)
-    }
-
-    /// Whether a role may take another one with `SET ROLE`.
-    pub(crate) fn may_become(&self, role: Oid, other: Oid) -> bool {
-        let catalog = self.catalog();
-        catalog.is_superuser(role) || catalog.memberships(role, false).contains(&other)
-    }
-
-    /// Gives an object another owner.
-    pub(super) fn set_owner(&mut self, object: &Object, owner: Oid) -> Result<()> {
-        let access = AccessBody {
-            owner,
-            ..self.access_of(object)
-        };
-        self.put_access(access)
-    }
-}
-
-/// The bits of the privileges that a statement names for an object.
-fn privileges_of(privileges: &Privileges, object: &Object) -> Result<i64> {
-    let all = Privilege::of(&object.body);
-    privileges_among(privileges, (all, object.kind_name()))
-}
-
-/// The bits of the privileges that a statement names, of those that a kind of objects has.
-pub(super) fn privileges_among(
-    privileges: &Privileges,
-    (all, kind): (i64, &'static str),
-) -> Result<i64> {
-    let actions = match privileges {
-        Privileges::All { .. } => return Ok(all),
-        Privileges::Actions(actions) => actions,
-    };
-    let mut bits = 0;
-    for action in actions {
-        let (privilege, columns) = match action {
-            Action::Select { columns } => (Privilege::Select, columns.as_ref()),
-            Action::Insert { columns } => (Privilege::Insert, columns.as_ref()),
-            Action::Update { columns } => (Privilege::Update, columns.as_ref()),
-            Action::References { columns } => (Privilege::References, columns.as_ref()),
-            Action::Delete => (Privilege::Delete, None),
-            Action::Truncate => (Privilege::Truncate, None),
-            Action::Trigger => (Privilege::Trigger, None),
-            Action::Usage => (Privilege::Usage, None),
-            Action::Create { .. } => (Privilege::Create, None),
-            Action::Execute { .. } => (Privilege::Execute, None),
-            // The database has no privileges of its own.
-            Action::Connect | Action::Temporary => continue,
-            other => {
-                let message = format!("unrecognized privilege type \"{other}\"");
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-        };
-        if columns.is_some() {
-            let instead = "Grant it on the table, or on a view of the columns.";
-            return Err(SqlError::unsupported("a privilege on columns", instead));
-        }
-        if privilege.bit() & all == 0 {
-            let message = format!("invalid privilege type {action} for {kind}");
-            return Err(SqlError::new(SqlState("0LP01"), message));
-        }
-        bits |= privilege.bit();
-    }
-    Ok(bits)
 }
 
 fn verifier_of(password: &Password) -> Result<Option<String>> {

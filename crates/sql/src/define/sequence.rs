@@ -36,7 +36,9 @@ pub(super) fn create(
 ) -> Result<Completion> {
     session.begin_definition()?;
     let completion = Completion::new("CREATE SEQUENCE");
-    let target = is_temporary.then(|| session.temporary_schema());
+    let target = is_temporary
+        .then(|| session.temporary_schema())
+        .transpose()?;
     let Some((namespace, name)) = session.new_name_in(target, name, if_not_exists)? else {
         return Ok(completion);
     };

@@ -5,8 +5,8 @@
 
 use super::column::{Written, WrittenKey, add_constraint, deferral_of};
 use crate::catalog::{
-    Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid, Rule,
-    TableBody,
+    Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid,
+    Privilege, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -33,7 +33,10 @@ pub(super) fn create(
     create: &CreateTable,
 ) -> Result<Completion> {
     session.begin_definition()?;
-    let target = create.temporary.then(|| session.temporary_schema());
+    let target = create
+        .temporary
+        .then(|| session.temporary_schema())
+        .transpose()?;
     let Some((namespace, name)) =
         session.new_name_in(target, &create.name, create.if_not_exists)?
     else {
@@ -349,6 +352,10 @@ impl Session {
             let message = format!("referenced relation \"{parent}\" is not a table");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
+        if found.oid != object.oid {
+            let names = &self.environment.names;
+            names.check(names.role, &found, Privilege::References.bit())?;
+        }
         let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
         let parent_columns = if referred.is_empty() {
             let primary = parent_body.primary().ok_or_else(|| {

@@ -22,7 +22,7 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     session.begin_definition()?;
     let (schema, name) = object_name(&create.name)?;
     let namespace = match &schema {
-        None if create.temporary => session.temporary_schema(),
+        None if create.temporary => session.temporary_schema()?,
         Some(schema) => session.environment.names.schema(schema)?,
         None => session.environment.names.target_schema()?,
     };
@@ -169,7 +169,7 @@ impl Session {
         }
         let message = format!("view \"{name}\" will be a temporary view");
         self.environment.host.notice(message);
-        Ok(self.temporary_schema())
+        self.temporary_schema()
     }
 }
 
@@ -243,7 +243,10 @@ pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Opti
         return Ok(None);
     };
     session.begin_definition()?;
-    let target = into.temporary.then(|| session.temporary_schema());
+    let target = into
+        .temporary
+        .then(|| session.temporary_schema())
+        .transpose()?;
     let name = match into.targets.as_slice() {
         [Expr::Identifier(name)] => ObjectName::from(vec![name.clone()]),
         [Expr::CompoundIdentifier(names)] => ObjectName::from(names.clone()),

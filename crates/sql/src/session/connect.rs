@@ -4,7 +4,7 @@
 //! in, within its limit.
 
 use super::Session;
-use crate::catalog::{Attribute, OWNER};
+use crate::catalog::{Attribute, DATABASE, OWNER, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::sql::Sql;
 use std::sync::Arc;
@@ -24,8 +24,9 @@ impl Sql {
     ///
     /// # Errors
     ///
-    /// 28000 if there is no such role, or it may not log in; 53300 if it has as many sessions as it
-    /// may have; as [`Database::connect`](indelible::Database::connect).
+    /// 28000 if there is no such role, or it may not log in; 42501 if it has no right to connect;
+    /// 53300 if it has as many sessions as it may have; as
+    /// [`Database::connect`](indelible::Database::connect).
     pub fn connect_as(self: &Arc<Self>, role: &str) -> Result<Session> {
         let refused = |message: String| SqlError::new(SqlState("28000"), message);
         let catalog = self.catalog();
@@ -35,6 +36,11 @@ impl Sql {
             return Err(refused(format!(
                 "role \"{role}\" is not permitted to log in"
             )));
+        }
+        if !catalog.may(oid, DATABASE, Privilege::Connect.bit()) {
+            let message = "permission denied for the database";
+            let error = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+            return Err(error.detail("User does not have CONNECT privilege."));
         }
         let limit = catalog.role(oid).map_or(-1, |body| body.connection_limit);
         if limit >= 0 && !catalog.is_superuser(oid) {

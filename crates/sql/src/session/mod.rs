@@ -41,7 +41,7 @@ pub use describe::Description;
 pub use extended::{Described, Parameters};
 pub(crate) use settings::shown_name;
 
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::{Body, Catalog, Object, Oid};
 use crate::error::Result;
 use crate::run::PointMemory;
 use crate::sink::RowSink;
@@ -80,6 +80,8 @@ pub struct Session {
     point: PointMemory,
     /// Whether the statement was sent alone, so that its transaction ends with it.
     is_alone: bool,
+    /// Whether an object is being dropped with all that needs it, whoever owns that.
+    pub(crate) drops: bool,
     /// The fingerprint of the statement, whose memory the next one uses.
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
@@ -97,9 +99,14 @@ impl Drop for Session {
             return;
         };
         let own = |catalog: &Catalog| {
-            let objects = catalog
-                .objects()
-                .filter(|object| object.namespace == temporary);
+            let is_own = |object: &Object| object.namespace == temporary;
+            let objects = catalog.objects().filter(|object| match &object.body {
+                Body::Access(access) => {
+                    let object = catalog.object(access.object);
+                    object.is_some_and(|object| is_own(object))
+                }
+                _ => is_own(object),
+            });
             objects.cloned().collect::<Vec<_>>()
         };
         let mut shared = self.sql.catalog_to_replace();
@@ -111,7 +118,7 @@ impl Drop for Session {
         catalog.remove(temporary);
         drop(shared);
         for object in objects {
-            if let crate::catalog::Body::Table(table) = &object.body {
+            if let Body::Table(table) = &object.body {
                 let _ = self.sql.database().drop_table(&table.physical);
             }
         }
@@ -172,6 +179,7 @@ impl Session {
             on_commit: Vec::new(),
             point: PointMemory::default(),
             is_alone: false,
+            drops: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             ran: None,
@@ -369,13 +377,14 @@ impl Session {
         self.set_variable(name, Some(value), false)
     }
 
-    /// Gives a setting the value that the session begins with, and that `RESET` goes back to.
+    /// Gives a setting the value that the session begins with, and that `RESET` goes back to,
+    /// whatever the session's role may: [`Session::may_set`] asks that.
     ///
     /// # Errors
     ///
     /// Those of [`Session::set_setting`].
     pub fn begin_with_setting(&mut self, name: &str, value: &str) -> Result<()> {
-        self.set_setting(name, value)?;
+        self.give_variable(name, Some(value), false)?;
         self.environment.host.variables.begin_with(name);
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Listen, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
+use sql_values::setting::is_operators;
 use sqlparser::ast::{
     ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
     Statement, UnaryOperator, Value,
@@ -234,8 +235,33 @@ impl Session {
         }
     }
 
+    /// Fails unless the session's role may change a setting.
+    ///
+    /// # Errors
+    ///
+    /// 42501 for a setting that superusers change, if the role is none.
+    pub fn may_set(&self, name: &str) -> Result<()> {
+        let role = self.environment.names.role;
+        if !is_operators(name) || self.catalog().is_superuser(role) {
+            return Ok(());
+        }
+        let message = format!("permission denied to set parameter \"{name}\"");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
     /// Sets a setting, for the transaction if it is local.
     pub(crate) fn set_variable(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        is_local: bool,
+    ) -> Result<()> {
+        self.may_set(name)?;
+        self.give_variable(name, value, is_local)
+    }
+
+    /// As [`Session::set_variable`], whatever the session's role may.
+    pub(super) fn give_variable(
         &mut self,
         name: &str,
         value: Option<&str>,

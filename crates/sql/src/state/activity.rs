@@ -5,7 +5,7 @@
 
 use super::describe::number;
 use super::host::HostCall;
-use crate::catalog::system::DATABASE;
+use crate::catalog::DATABASE;
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;

@@ -5,7 +5,7 @@
 
 use super::definitions::Definitions;
 use super::host::HostCall;
-use crate::catalog::system::DATABASE;
+use crate::catalog::DATABASE;
 use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Regclass, Text};

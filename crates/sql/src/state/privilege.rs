@@ -5,7 +5,7 @@
 
 use super::describe::{number, record, rows};
 use super::host::HostCall;
-use crate::catalog::Privilege;
+use crate::catalog::{DATABASE, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Text};
 use crate::types::{Context, Datum, Names as _};
@@ -69,6 +69,18 @@ impl HostCall<'_> {
             [Datum::Oid(role)] => *role,
             _ => self.names.role,
         };
+        let database = Datum::Oid(DATABASE);
+        let object = match object {
+            Datum::Text(name) if function == "has_database_privilege" => {
+                let session = &self.session;
+                if **name != *session.database && **name != *session.own_database {
+                    let message = format!("database \"{name}\" does not exist");
+                    return Err(SqlError::new(SqlState("3D000"), message));
+                }
+                &database
+            }
+            other => other,
+        };
         self.may(context, (role, kind), object, words).map(Some)
     }
 
@@ -87,34 +99,56 @@ impl HostCall<'_> {
             _ => return Ok(Datum::Bool(true)),
         };
         let catalog = &self.names.catalog;
-        if kind == Kind::Oid {
+        if kind == Kind::Oid && oid != DATABASE {
             return Ok(Datum::Bool(true));
         }
-        if context.names.object_name(kind, oid).is_none() {
+        if kind != Kind::Oid && context.names.object_name(kind, oid).is_none() {
             return Ok(Datum::Null);
         }
         if catalog.is_superuser(role) {
             return Ok(Datum::Bool(true));
         }
         if kind == Kind::Regrole {
-            let inherited = !words.eq_ignore_ascii_case("member");
-            return Ok(Datum::Bool(
-                catalog.memberships(role, inherited).contains(&oid),
-            ));
+            return Ok(Datum::Bool(self.has_role(role, oid, words)));
         }
         let words: Vec<String> = words
             .split(',')
             .map(|word| word.trim().to_uppercase())
             .collect();
-        let wanted = Privilege::ALL
-            .iter()
-            .filter(|(_, _, word)| words.iter().any(|one| one == word));
-        let bits = wanted.map(|(privilege, ..)| privilege.bit()).sum::<i64>();
-        Ok(Datum::Bool(match catalog.object(oid) {
-            Some(object) => catalog.may(role, object, bits),
-            // Everyone reads relations of the system, and uses their types and functions.
-            None => kind != Kind::Regclass || bits & Privilege::Select.bit() != 0,
-        }))
+        let bits = |suffix: &str| {
+            let words = words.iter().filter_map(|word| word.strip_suffix(suffix));
+            let bits = words.filter_map(|word| {
+                let word = if word == "TEMP" { "TEMPORARY" } else { word };
+                let mut all = Privilege::ALL.iter();
+                all.find(|(_, _, one)| *one == word)
+                    .map(|(privilege, ..)| privilege.bit())
+            });
+            bits.fold(0, |bits, bit| bits | bit)
+        };
+        let (held, grantable) = (bits(""), bits(" WITH GRANT OPTION"));
+        Ok(Datum::Bool(
+            if catalog.object(oid).is_some() || oid == DATABASE {
+                catalog.may(role, oid, held) || catalog.may_grant(role, oid, grantable)
+            } else {
+                // Everyone reads relations of the system, and uses their types and functions.
+                kind != Kind::Regclass || held & Privilege::Select.bit() != 0
+            },
+        ))
+    }
+
+    /// Whether a role is a member of another one in one of some ways.
+    fn has_role(&self, role: u32, other: u32, words: &str) -> bool {
+        let catalog = &self.names.catalog;
+        words.split(',').any(|word| {
+            let word = word.trim().to_uppercase();
+            let roles = catalog.memberships(role, word == "USAGE");
+            if !word.ends_with(" OPTION") {
+                return roles.contains(&other);
+            }
+            let members = catalog.role(other).map_or(&[][..], |body| &body.members);
+            let mut members = members.iter();
+            members.any(|(member, is_admin)| *is_admin && roles.contains(member))
+        })
     }
 
     /// Lists of access: the one that an object has if nothing was granted, and one as rows.

@@ -4,7 +4,7 @@
 //! An object of the catalogue has those of a role in one respect, and is found by both. It is gone
 //! when it says what would hold without it.
 
-use super::access::{EVERYONE, Grant, Privilege, read_grants, write_grants};
+use super::grants::{AccessBody, Grant, initial, read_grants, write_grants};
 use super::oid::Oid;
 use super::{Body, Catalog, Names, Object};
 use crate::error::Result;
@@ -107,44 +107,6 @@ impl DefaultsBody {
     }
 }
 
-/// The bits of the privileges on objects of a kind.
-pub fn privileges_of_kind(kind: char) -> i64 {
-    match kind {
-        'r' => 127,
-        'S' => Privilege::Select.bit() | Privilege::Update.bit() | Privilege::Usage.bit(),
-        'n' => Privilege::Usage.bit() | Privilege::Create.bit(),
-        'f' => Privilege::Execute.bit(),
-        _ => Privilege::Usage.bit(),
-    }
-}
-
-/// The privileges on new objects before anything was said: those of the owner, and everyone's on
-/// functions and types. What a schema adds is nothing.
-pub fn initial(role: Oid, schema: Oid, kind: char) -> Vec<Grant> {
-    if schema != 0 {
-        return Vec::new();
-    }
-    let privileges = privileges_of_kind(kind);
-    let grant = |grantee| Grant {
-        grantee,
-        grantor: role,
-        privileges,
-        grantable: 0,
-    };
-    let everyone = matches!(kind, 'f' | 'T').then(|| grant(EVERYONE));
-    everyone.into_iter().chain([grant(role)]).collect()
-}
-
-/// The letter of the kind of an object whose privileges are kept.
-fn kind_of(body: &Body) -> Option<char> {
-    match body {
-        Body::Table(_) | Body::View(_) => Some('r'),
-        Body::Sequence(_) => Some('S'),
-        Body::Schema => Some('n'),
-        _ => None,
-    }
-}
-
 impl Catalog {
     /// The defaults with a key, with the number of their object.
     pub fn defaults(&self, key: &str) -> Option<(Oid, &DefaultsBody)> {
@@ -177,48 +139,25 @@ impl Catalog {
         found
     }
 
-    /// The privileges of others on an object that a role makes.
-    pub fn default_grants(&self, role: Oid, object: &Object) -> Vec<Grant> {
-        let Some(kind) = kind_of(&object.body) else {
-            return Vec::new();
+    /// The owner of an object that a role makes, and the privileges on it.
+    pub fn default_access(&self, role: Oid, object: &Object) -> AccessBody {
+        let kind = object.kind_letter();
+        let said = |schema: Oid| match self.defaults(&format!("{role}/{schema}/{kind}"))?.1.of {
+            Defaults::Objects { ref grants, .. } => Some(grants.clone()),
+            Defaults::Settings { .. } => None,
         };
-        let mut grants: Vec<Grant> = Vec::new();
-        for schema in [0, object.namespace] {
-            let known = self.defaults(&format!("{role}/{schema}/{kind}"));
-            let Some(Defaults::Objects { grants: own, .. }) = known.map(|(_, body)| &body.of)
-            else {
-                continue;
-            };
-            for grant in own.iter().filter(|grant| grant.grantee != role) {
-                match grants
-                    .iter_mut()
-                    .find(|known| known.grantee == grant.grantee)
-                {
-                    Some(known) => {
-                        known.privileges |= grant.privileges;
-                        known.grantable |= grant.grantable;
-                    }
-                    None => grants.push(*grant),
-                }
-            }
-            // Schemas are in none.
-            if object.namespace == 0 {
-                break;
+        let grants = said(0).unwrap_or_else(|| initial(role, 0, kind));
+        let mut access = AccessBody {
+            object: object.oid,
+            owner: role,
+            grants,
+        };
+        // Schemas are in none.
+        if object.namespace != 0 {
+            for grant in said(object.namespace).into_iter().flatten() {
+                access.add(grant);
             }
         }
-        grants
-    }
-
-    /// A list of grants, as PostgreSQL prints its entries.
-    pub fn grant_texts(&self, grants: &[Grant]) -> Vec<String> {
-        let name = |role: Oid| match role {
-            EVERYONE => "",
-            role => self.role_name(role).unwrap_or("?"),
-        };
-        let texts = grants.iter().map(|grant| {
-            let letters = Privilege::letters(grant.privileges, grant.grantable);
-            format!("{}={letters}/{}", name(grant.grantee), name(grant.grantor))
-        });
-        texts.collect()
+        access
     }
 }

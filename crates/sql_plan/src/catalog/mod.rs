@@ -8,26 +8,29 @@
 mod access;
 mod defaults;
 mod fields;
+mod grants;
 mod hidden;
 mod lineage;
 mod object;
 mod oid;
 mod partitions;
+mod rights;
 mod routine;
 pub mod store;
 mod typed;
 
-pub use access::{
-    AccessBody, Attribute, DATABASE_OWNER, DATABASE_OWNER_NAME, EVERYONE, Grant, OWNER_NAME,
-    Privilege, RoleBody,
-};
-pub use defaults::{Defaults, DefaultsBody, initial, privileges_of_kind};
+pub use access::{Attribute, DATABASE_OWNER_NAME, OWNER_NAME, RoleBody};
+pub use defaults::{Defaults, DefaultsBody};
+pub use grants::{AccessBody, Grant, Privilege, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
     Action, Beginning, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden,
     Index, IndexForm, Materialized, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
 };
-pub use oid::{FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
+pub use oid::{
+    DATABASE, DATABASE_OWNER, EVERYONE, FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid,
+    PG_CATALOG, PUBLIC,
+};
 pub use routine::FunctionBody;
 pub use typed::{is_typed, typed_table};
 

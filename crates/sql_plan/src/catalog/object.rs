@@ -4,9 +4,10 @@
 //! are kept as text that was parsed, printed and parsed again when they were defined, so that a
 //! text which cannot be read back is refused at its definition.
 
-use super::access::{AccessBody, RoleBody};
+use super::access::RoleBody;
 use super::defaults::DefaultsBody;
 use super::fields::{read_positions, read_type, write_positions, write_type};
+use super::grants::AccessBody;
 use super::lineage::Lineage;
 use super::oid::Oid;
 use super::routine::FunctionBody;
@@ -404,6 +405,17 @@ impl Object {
             Body::Function(_) => 9,
             Body::Composite(_) => 10,
             Body::Defaults(_) => 11,
+        }
+    }
+
+    /// The letter of its kind, as in default privileges.
+    pub fn kind_letter(&self) -> char {
+        match &self.body {
+            Body::Table(_) | Body::View(_) => 'r',
+            Body::Sequence(_) => 'S',
+            Body::Schema => 'n',
+            Body::Function(_) => 'f',
+            _ => 'T',
         }
     }
 

@@ -15,5 +15,11 @@ pub const INFORMATION_SCHEMA: Oid = 13_000;
 pub const INDELIBLE: Oid = 13_001;
 /// The role that owns everything.
 pub const OWNER: Oid = 10;
+/// The role that owns the schema `public`, as in PostgreSQL. Its member is the database's owner.
+pub const DATABASE_OWNER: Oid = 6171;
+/// The grantee that is everyone.
+pub const EVERYONE: Oid = 0;
+/// The database: there is one.
+pub const DATABASE: Oid = 5;
 /// Objects of users have this number or a higher one.
 pub const FIRST_OID: Oid = 16_384;

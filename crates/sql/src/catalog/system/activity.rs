@@ -3,8 +3,8 @@
 //! A session's statement is shown to superusers and to members of its role, and to nobody if it may
 //! have a password in it. Costs are those of commits, of all sessions since the opening.
 
-use super::DATABASE;
 use super::rows::{Maker, Rows, Sources, array, flag, text};
+use crate::catalog::DATABASE;
 use crate::catalog::Oid;
 use crate::error::Result;
 use crate::state::{Block, Shown, cost};

@@ -22,5 +22,4 @@ mod types;
 
 pub(crate) use constraint::domain_check;
 pub(crate) use made::rows;
-pub(crate) use role::DATABASE;
 pub(crate) use rows::Sources;

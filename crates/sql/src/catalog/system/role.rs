@@ -5,7 +5,8 @@
 
 use super::rows::{Maker, Rows, Sources, array, flag, text};
 use crate::catalog::{
-    Attribute, Body, DATABASE_OWNER, DATABASE_OWNER_NAME, Defaults, OWNER, OWNER_NAME, RoleBody,
+    Attribute, Body, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, Defaults, OWNER, OWNER_NAME,
+    RoleBody,
 };
 use crate::error::Result;
 use crate::types::{Datum, Kind};
@@ -17,9 +18,6 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_db_role_setting", settings),
     ("pg_default_acl", default_privileges),
 ];
-
-/// The number of the database: there is one.
-pub(crate) const DATABASE: u32 = 5;
 
 fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let mut owner = RoleBody::new();
@@ -89,6 +87,7 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("oid", Datum::Oid(oid)),
             ("datname", text(name)),
             ("datdba", Datum::Oid(OWNER)),
+            ("datacl", from.access_list(DATABASE)),
         ]);
     }
     Ok(())

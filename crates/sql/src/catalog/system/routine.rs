@@ -90,6 +90,7 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
             ("proname", text(&object.name)),
             ("pronamespace", Datum::Oid(object.namespace)),
             ("proowner", from.owner(object)),
+            ("proacl", from.access_list(object.oid)),
             ("prolang", Datum::Oid(SQL)),
             ("procost", Datum::Float4(100.0)),
             ("proparallel", text("u")),

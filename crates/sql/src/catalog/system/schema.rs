@@ -10,8 +10,8 @@ use super::rows::{
 };
 use super::types::storage_of;
 use crate::catalog::{
-    Body, Column, DATABASE_OWNER, DATABASE_OWNER_NAME, Index, OWNER, Object, Oid, Origin, PUBLIC,
-    PartitionBound, Rule, TableBody, ViewBody, typed_table,
+    Body, Column, DATABASE_OWNER_NAME, Index, Object, Oid, Origin, PUBLIC, PartitionBound, Rule,
+    TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::{Definitions, distinct_names};
@@ -61,7 +61,7 @@ impl Sources<'_> {
     }
 
     /// The list of access of an object; NULL if nothing was granted.
-    pub(super) fn access_list(&self, object: &Object) -> Datum {
+    pub(super) fn access_list(&self, object: Oid) -> Datum {
         let entries = self.names.catalog.access_list(object);
         entries.map_or(Datum::Null, |entries| {
             array(Kind::Text, entries.into_iter().map(Datum::text))
@@ -119,18 +119,11 @@ fn first_privileges(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 fn namespaces(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     for object in from.names.catalog.objects() {
         if matches!(object.body, Body::Schema) {
-            let owner = from.names.catalog.owner(object.oid);
-            let is_standard = object.oid == PUBLIC && owner == OWNER;
-            let (owner, access) = if is_standard && from.access_list(object).is_null() {
-                (DATABASE_OWNER, public_access())
-            } else {
-                (owner, from.access_list(object))
-            };
             rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("nspname", text(&object.name)),
-                ("nspowner", Datum::Oid(owner)),
-                ("nspacl", access),
+                ("nspowner", from.owner(object)),
+                ("nspacl", from.access_list(object.oid)),
             ]);
         }
     }
@@ -222,7 +215,7 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relnamespace", Datum::Oid(object.namespace)),
                 ("reltype", Datum::Oid(object.oid)),
                 ("relowner", from.owner(&object)),
-                ("relacl", from.access_list(&object)),
+                ("relacl", from.access_list(object.oid)),
                 ("relpersistence", persistence),
                 ("relkind", text("v")),
                 ("relnatts", small(view.columns.len())),
@@ -234,7 +227,7 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relname", text(&object.name)),
                 ("relnamespace", Datum::Oid(object.namespace)),
                 ("relowner", from.owner(&object)),
-                ("relacl", from.access_list(&object)),
+                ("relacl", from.access_list(object.oid)),
                 ("relfilenode", Datum::Oid(object.oid)),
                 ("reltuples", Datum::Float4(1.0)),
                 ("relpersistence", persistence),
@@ -303,7 +296,7 @@ fn table_class(
         ("relnamespace", Datum::Oid(object.namespace)),
         ("reltype", Datum::Oid(object.oid)),
         ("relowner", from.owner(object)),
-        ("relacl", from.access_list(object)),
+        ("relacl", from.access_list(object.oid)),
         ("relam", own(HEAP)),
         ("relfilenode", own(object.oid)),
         (
