@@ -7,6 +7,7 @@
 //! | module | job |
 //! |---|---|
 //! | `own`, `alter`, `owned` | forms that the parser does not know, read word by word |
+//! | `tokens` | words, and operators that end where PostgreSQL ends them |
 //! | `rewrite` | others of them, written in forms that it knows |
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
@@ -33,6 +34,7 @@ mod owned;
 mod place;
 mod redact;
 mod rewrite;
+mod tokens;
 
 pub use alter::{Alter, AlterKind, ObjectChange};
 pub use depth::too_deep;
@@ -53,8 +55,8 @@ pub use rewrite::{
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::{Parser, ParserOptions};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::parser::{Parser, ParserError, ParserOptions};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::sync::Arc;
 
 /// The first letter of a name that stands for a form that the parser does not know.
@@ -105,10 +107,8 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 }
 
 fn parse_any(text: &str) -> Result<Vec<Parsed>> {
-    let dialect = PostgreSqlDialect {};
     let places = LineIndex::new(text);
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
-    let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let tokens = tokens::tokens(text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let text: Arc<str> = text.into();
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
@@ -137,8 +137,9 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
 /// Reads one expression, as it stands in the catalogue.
 pub fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
     let dialect = PostgreSqlDialect {};
-    let expression = parser(&dialect)
-        .try_with_sql(text)
+    let expression = tokens::tokens(text)
+        .map_err(ParserError::from)
+        .map(|tokens| parser(&dialect).with_tokens_with_locations(tokens))
         .and_then(|mut parser| parser.parse_expr());
     expression.map_err(|failure| {
         let state = SqlState::DATA_CORRUPTED;
@@ -166,8 +167,7 @@ pub fn mark_of(name: &Ident) -> Option<&str> {
 /// The text of a part of the tree as the catalogue keeps it: types after `::` in small letters.
 pub fn stored_text(part: &impl ToString) -> String {
     let text = part.to_string();
-    let dialect = PostgreSqlDialect {};
-    let Ok(tokens) = Tokenizer::new(&dialect, &text).tokenize_with_location() else {
+    let Ok(tokens) = tokens::tokens(&text) else {
         return text;
     };
     let places = LineIndex::new(&text);

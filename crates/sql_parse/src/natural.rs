@@ -3,9 +3,8 @@
 //! Both tables may get columns of one name later, by which a `NATURAL` join would join them too.
 //! The text is one that was printed of a tree, so each join has its words in a fixed order.
 
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeMap;
 
 use crate::LineIndex;
@@ -39,9 +38,7 @@ const AFTER: [Keyword; 21] = [
 /// the right side before all joins in it. None if there are none, or not as many as there are
 /// names.
 pub fn without_natural(text: &str, names: &BTreeMap<usize, Vec<String>>) -> Option<String> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
-        .tokenize_with_location()
-        .ok()?;
+    let tokens = super::tokens::tokens(text).ok()?;
     let tokens: Vec<&TokenWithSpan> = tokens.iter().filter(|token| !is_space(token)).collect();
     let places = LineIndex::new(text);
     let natural = tokens.iter().enumerate();

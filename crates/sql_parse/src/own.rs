@@ -11,8 +11,7 @@ use super::{LineIndex, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
 use sqlparser::ast::{Owner, Statement};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::sync::Arc;
 
 /// A statement that the parser does not know.
@@ -342,10 +341,9 @@ fn schema_with_objects(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<R
 
 /// A change of an identity column, from its words.
 pub fn identity_change(text: &str) -> Result<IdentityChange> {
-    let dialect = PostgreSqlDialect {};
     let places = LineIndex::new(text);
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
-    let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let tokens =
+        super::tokens::tokens(text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let mut words = Words::new(&tokens, &places);
     if words.accept("DROP") {
         words.expect("IDENTITY")?;

@@ -9,7 +9,7 @@
 
 use super::lock::moved_elsewhere;
 use super::modify::rules;
-use super::storage::{clamped, integer_of, read_row};
+use super::storage::read_row;
 use super::{Row, Run, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Expr, PointChange, PointInsert, PointPlan, PointRow, Source, Target};
@@ -274,8 +274,7 @@ fn with_key<R>(
     let mut key = [ValueRef::Null; KEY_COLUMNS_MAX];
     for ((place, value), &column) in key.iter_mut().zip(&*values).zip(&*plan.source.key) {
         let data_type = plan.source.column_type(column);
-        let is_outside = |number| clamped(number, data_type) != number;
-        if value.is_null() || integer_of(value).is_some_and(is_outside) {
+        if value.is_null() || !storage::holds(value, data_type) {
             return Ok(None);
         }
         match storage::lend(value, data_type) {

@@ -4,12 +4,12 @@
 //! plan needs are looked at. Keys are computed when the first row is wanted, so a restart reads
 //! others if the outer rows have changed.
 
-use super::storage::{clamped, integer_of, key_value, key_values, read_columns};
+use super::storage::{key_value, key_values, read_columns};
 use super::{Operator, Run, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
 use crate::sink::Batch;
-use crate::types::{Datum, Kind, Type};
+use crate::types::{Datum, Kind, Type, storage};
 use indelible::{Direction, Prefix, Row, Value};
 use sql_rows::Columns;
 use std::collections::BTreeSet;
@@ -229,8 +229,12 @@ fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option
                 End::Included(prefix.clone())
             }));
         };
-        let value = evaluate(&bound.value, &[], run)?;
-        let (value, is_cut) = fit(value, *next);
+        let mut value = evaluate(&bound.value, &[], run)?;
+        // No row lies between both, and the condition looks at the row at the end again.
+        let is_cut = !storage::holds(&value, *next);
+        if is_cut {
+            value = storage::nearest(&value, *next);
+        }
         let Some(value) = key_value(&value, *next, run) else {
             return Ok(None);
         };
@@ -246,34 +250,6 @@ fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option
         return Ok(None);
     };
     Ok(Some((low, high)))
-}
-
-/// The value as long as its column may have it, or the integer next to it that the column may have,
-/// and whether it was another one. The rows between both are none, so the end of a range is the one
-/// that fits, which the condition rechecks.
-fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
-    if let Some(number) = integer_of(&value) {
-        let nearest = clamped(number, data_type);
-        return (Datum::Int8(nearest), nearest != number);
-    }
-    let Some(length) = data_type.length() else {
-        return (value, false);
-    };
-    let cut = |text: &Arc<str>| {
-        let end = text.char_indices().nth(length).map(|(at, _)| at);
-        end.map(|end| Arc::from(&text[..end]))
-    };
-    match &value {
-        Datum::Text(text) => match cut(text) {
-            Some(text) => (Datum::Text(text), true),
-            None => (value, false),
-        },
-        Datum::Bpchar(text) => match cut(text) {
-            Some(text) => (Datum::Bpchar(text), true),
-            None => (value, false),
-        },
-        _ => (value, false),
-    }
 }
 
 impl ScanRun {

@@ -6,7 +6,7 @@
 use super::{Row, Run};
 use crate::error::Result;
 use crate::plan::Source;
-use crate::types::{Context, Datum, Kind, Type, storage};
+use crate::types::{Context, Datum, Type, storage};
 use indelible::Value;
 
 /// Adds the values of a row; columns that are not needed come as NULL.
@@ -64,30 +64,11 @@ pub(super) fn key_value(value: &Datum, data_type: Type, run: &Run<'_>) -> Option
     if value.is_null() {
         return None;
     }
-    if integer_of(value).is_some_and(|number| clamped(number, data_type) != number) {
+    if !storage::holds(value, data_type) {
         return None;
     }
     let value = storage::canonical(value);
     storage::store(&value, data_type, &run.environment.context()).ok()
-}
-
-/// The value of an integer.
-pub(super) fn integer_of(value: &Datum) -> Option<i64> {
-    match value {
-        Datum::Int2(number) => Some(i64::from(*number)),
-        Datum::Int4(number) => Some(i64::from(*number)),
-        Datum::Int8(number) => Some(*number),
-        _ => None,
-    }
-}
-
-/// The integer of a column that is next to another one.
-pub(super) fn clamped(number: i64, data_type: Type) -> i64 {
-    match data_type.kind {
-        Kind::Int2 => number.clamp(i64::from(i16::MIN), i64::from(i16::MAX)),
-        Kind::Int4 => number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => number,
-    }
 }
 
 /// The key of a row.

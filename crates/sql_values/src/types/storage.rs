@@ -153,6 +153,85 @@ pub fn store(datum: &Datum, of: Type, context: &Context<'_>) -> Result<Value> {
     })
 }
 
+/// Whether a column can have a value that is equal to this one.
+pub fn holds(datum: &Datum, of: Type) -> bool {
+    match datum {
+        Datum::Int2(number) => holds_integer(i64::from(*number), of.kind),
+        Datum::Int4(number) => holds_integer(i64::from(*number), of.kind),
+        Datum::Int8(number) => holds_integer(*number, of.kind),
+        Datum::Numeric(number) => match decimal(of) {
+            Some((precision, scale)) => {
+                let rounded = number.round(i32::from(scale));
+                rounded == *number && fits(&rounded, precision)
+            }
+            None => true,
+        },
+        Datum::Text(text) => within(text, of).len() == text.len(),
+        Datum::Bpchar(text) => {
+            let text = without_blanks(text);
+            within(text, of).len() == text.len()
+        }
+        _ => true,
+    }
+}
+
+/// The value next to one that a column cannot hold: no other value of the column lies between both.
+pub fn nearest(datum: &Datum, of: Type) -> Datum {
+    let clamped = |number: i64| match of.kind {
+        Kind::Int2 => number.clamp(i64::from(i16::MIN), i64::from(i16::MAX)),
+        Kind::Int4 => number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => number,
+    };
+    match datum {
+        Datum::Int2(number) => Datum::Int8(clamped(i64::from(*number))),
+        Datum::Int4(number) => Datum::Int8(clamped(i64::from(*number))),
+        Datum::Int8(number) => Datum::Int8(clamped(*number)),
+        Datum::Numeric(number) => Datum::Numeric(match decimal(of) {
+            Some((precision, scale)) => {
+                let rounded = number.round(i32::from(scale));
+                let end = 10_i128.pow(u32::from(precision)) - 1;
+                match fits(&rounded, precision) {
+                    true => rounded,
+                    false if *number < Numeric::ZERO => Numeric::new(-end, scale.into()),
+                    false => Numeric::new(end, scale.into()),
+                }
+            }
+            None => number.clone(),
+        }),
+        Datum::Text(text) => Datum::text(within(text, of)),
+        Datum::Bpchar(text) => Datum::Bpchar(within(text, of).into()),
+        other => other.clone(),
+    }
+}
+
+fn holds_integer(number: i64, kind: Kind) -> bool {
+    match kind {
+        Kind::Int2 => i16::try_from(number).is_ok(),
+        Kind::Int4 => i32::try_from(number).is_ok(),
+        _ => true,
+    }
+}
+
+/// Whether a number has no more digits than a decimal column; NaN and infinities have.
+fn fits(number: &Numeric, precision: u8) -> bool {
+    let units = number.small().map(|(units, _)| units.unsigned_abs());
+    units.is_some_and(|units| units < 10_u128.pow(u32::from(precision)))
+}
+
+/// The beginning of a text as long as a column may have it.
+fn within(text: &str, of: Type) -> &str {
+    let end = match (of.length(), of.kind) {
+        (Some(length), _) if length < text.len() => {
+            let end = text.char_indices().nth(length);
+            end.map_or(text.len(), |(at, _)| at)
+        }
+        (_, Kind::Name) => text.floor_char_boundary(63),
+        (_, Kind::Char) => text.floor_char_boundary(4),
+        _ => text.len(),
+    };
+    &text[..end]
+}
+
 /// The value for a column, with the content of the datum; none if its bytes must be made first.
 pub fn lend(datum: &Datum, of: Type) -> Result<Option<ValueRef<'_>>> {
     Ok(Some(match datum {
