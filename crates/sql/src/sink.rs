@@ -13,11 +13,19 @@ use std::fmt;
 pub use sql_plan::plan::OutputColumn;
 
 /// Rows of one width, one after the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Batch {
     width: usize,
     rows: usize,
+    /// The rows that its reader wants, at most.
+    room: usize,
     cells: Vec<Datum>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl Batch {
@@ -26,6 +34,7 @@ impl Batch {
         Self {
             width,
             rows: 0,
+            room: BATCH_ROWS,
             cells: Vec::new(),
         }
     }
@@ -47,7 +56,17 @@ impl Batch {
 
     /// Whether an operator has to hand the batch over before it adds another row.
     pub fn is_full(&self) -> bool {
-        self.rows >= BATCH_ROWS
+        self.rows >= self.room
+    }
+
+    /// Wants so many rows at most from now on, and at least one: more need not be computed.
+    pub(crate) fn want(&mut self, rows: u64) {
+        self.room = rows.clamp(1, BATCH_ROWS as u64) as usize;
+    }
+
+    /// The rows that its reader wants.
+    pub(crate) fn room(&self) -> u64 {
+        self.room as u64
     }
 
     /// The values of a row.

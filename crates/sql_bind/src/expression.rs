@@ -14,6 +14,30 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
+/// A power with another base; none if a tree is none.
+fn with_base(tree: &Tree, base: &dyn Fn(&Tree) -> Tree) -> Option<Tree> {
+    let Tree::BinaryOp { left, op, right } = tree else {
+        return None;
+    };
+    (*op == BinaryOperator::PGExp).then(|| Tree::BinaryOp {
+        left: Box::new(with_base(left, base).unwrap_or_else(|| base(left))),
+        op: op.clone(),
+        right: right.clone(),
+    })
+}
+
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+            | BinaryOperator::PGExp
+    )
+}
+
 impl Binder<'_> {
     /// An expression over the row of the innermost scope.
     pub(super) fn expression(&mut self, tree: &Tree) -> Result<Expr> {
@@ -138,7 +162,13 @@ impl Binder<'_> {
         }
         match self.column(None, &text, name.span) {
             Err(error) if error.state == SqlState::UNDEFINED_COLUMN && self.knows_table(&text) => {
-                self.whole_row(&text)
+                let mut tables = self.scopes.iter().rev().flat_map(|scope| &scope.tables);
+                let table = tables.find(|table| table.alias == text);
+                let is_value = table.is_some_and(|table| table.is_value);
+                Ok(match self.whole_row(&text)? {
+                    Expr::Row(mut fields, _) if is_value => fields.swap_remove(0),
+                    row => row,
+                })
             }
             found => found,
         }
@@ -505,6 +535,13 @@ impl Binder<'_> {
                 if let Some(number) = self.negative_number(operand) {
                     return number;
                 }
+                // The parser has the minus of `-a ^ b` around the power; it belongs to `a`.
+                if let Some(power) = with_base(operand, &|base| Tree::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr: Box::new(base.clone()),
+                }) {
+                    return self.expression(&power);
+                }
                 let operand = self.expression(operand)?;
                 self.operator("-", vec![operand])
             }
@@ -544,6 +581,23 @@ impl Binder<'_> {
             first = left;
         }
         let mut value = None;
+        if let Tree::UnaryOp { op, expr } = first
+            && !matches!(
+                op,
+                UnaryOperator::Not | UnaryOperator::Plus | UnaryOperator::Minus
+            )
+        {
+            // Arithmetic binds more closely than other operators: `~a + b` is `~(a + b)`.
+            let mut operand = Tree::clone(expr);
+            while let Some((op, right)) = chain.pop_if(|(op, _)| is_arithmetic(op)) {
+                operand = Tree::BinaryOp {
+                    left: Box::new(operand),
+                    op: op.clone(),
+                    right: Box::new(right.clone()),
+                };
+            }
+            value = Some(self.unary(*op, &operand)?);
+        }
         while let Some((op, right)) = chain.pop() {
             let junction = match op {
                 BinaryOperator::And => Some("AND"),

@@ -99,7 +99,7 @@ impl Binder<'_> {
             |table: &BoundTable| Expr::Constant(Datum::Oid(table.object.oid), Kind::Oid.plain());
         if family.len() == 1 && table.body().lineage.scheme.is_none() {
             let width = table.source.width();
-            let mut part = self.source_of(all_of(&table), &name, columns, false)?;
+            let mut part = self.source_of(all_of(&table), &name, columns)?;
             part.scope.width = width;
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
@@ -140,7 +140,7 @@ impl Binder<'_> {
             }
             .into()
         });
-        let mut part = self.source_of(node, &name, columns, false)?;
+        let mut part = self.source_of(node, &name, columns)?;
         part.scope.width = width + 1 + key_width;
         if let Some(last) = part.scope.tables.last_mut() {
             last.table_oid = Some(Expr::Column(width, Kind::Oid.plain()));
@@ -168,7 +168,7 @@ impl Binder<'_> {
             input: one.into(),
             condition: self.call("not_populated", vec![view])?,
         };
-        self.source_of(rows.into(), shown, columns, false)
+        self.source_of(rows.into(), shown, columns)
     }
 
     /// Changes each table of a family; all are changed before the first row comes back.

@@ -5,10 +5,12 @@
 
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
-use super::{Binder, Bound, ident_text, object_name};
+use super::{Binder, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values};
+use crate::plan::{
+    Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Pending, Values,
+};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
@@ -97,11 +99,14 @@ impl Binder<'_> {
     fn joined(
         &mut self,
         left: Source,
-        right: Source,
+        mut right: Source,
         (kind, constraint): (JoinKind, &JoinConstraint),
     ) -> Result<Source> {
         let left_width = left.scope.width;
-        let is_lateral = right.scope.is_lateral;
+        let is_lateral = reads_left(&mut right.node)?;
+        if !is_lateral {
+            leave_left(&mut right.node)?;
+        }
         if is_lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
             let message = "the combining JOIN type must be INNER or LEFT for a LATERAL reference";
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
@@ -133,12 +138,16 @@ impl Binder<'_> {
             condition = self.merge_columns(&mut scope, left_width, &names, kind)?;
         }
         if let JoinConstraint::On(tree) = constraint {
-            let (on, kept) = self.within(scope, |binder| {
-                binder.scope().clause = Clause::JoinOn;
-                binder.condition(tree, "JOIN/ON")
-            });
-            scope = kept;
-            condition = Some(on?);
+            let (mut on, lefts) = self.apart(|binder| {
+                let (on, kept) = binder.within(std::mem::take(&mut scope), |binder| {
+                    binder.scope().clause = Clause::JoinOn;
+                    binder.condition(tree, "JOIN/ON")
+                });
+                scope = kept;
+                on
+            })?;
+            on.walk(0, &mut deepen(lefts))?;
+            condition = Some(on);
         }
         let method = if is_lateral {
             JoinMethod::Lateral
@@ -230,8 +239,11 @@ impl Binder<'_> {
                 inheritance,
                 ..
             } => {
-                let bound = self.relation(name, alias.as_ref(), inheritance.as_ref());
-                bound.map_err(|error| self.at(name.span(), error))
+                let bound = self
+                    .apart(|binder| binder.relation(name, alias.as_ref(), inheritance.as_ref()));
+                let (mut source, lefts) = bound.map_err(|error| self.at(name.span(), error))?;
+                source.node.walk(0, &mut deepen(lefts))?;
+                Ok(source)
             }
             TableFactor::Table {
                 sample: Some(_), ..
@@ -308,7 +320,6 @@ impl Binder<'_> {
         let mut new = Scope {
             columns: columns.collect(),
             width: scope.width,
-            is_lateral: scope.is_lateral,
             ..Scope::default()
         };
         new.name_table(&name);
@@ -367,7 +378,7 @@ impl Binder<'_> {
         {
             let node = self.named_rows(&name, named.rows)?;
             let columns = super::query::renamed(named.columns, &shown, names)?;
-            let source = self.source_of(node, &shown, columns, false)?;
+            let source = self.source_of(node, &shown, columns)?;
             return Ok(source.unlockable("a WITH query"));
         }
         if let Some(relation) = self.system_relation(schema.as_deref(), &name) {
@@ -390,7 +401,7 @@ impl Binder<'_> {
                 self.pushed = self.locking_of(&shown);
                 let bound = self.view(oid, &name, &view)?;
                 let columns = super::query::renamed(bound.columns, &shown, names)?;
-                self.source_of(bound.node, &shown, columns, false)
+                self.source_of(bound.node, &shown, columns)
             }
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
@@ -414,12 +425,8 @@ impl Binder<'_> {
         node: Node,
         alias: &str,
         columns: Vec<OutputColumn>,
-        is_lateral: bool,
     ) -> Result<Source> {
-        let mut scope = Scope {
-            is_lateral,
-            ..Scope::default()
-        };
+        let mut scope = Scope::default();
         let columns = columns.into_iter();
         let columns = columns.map(|column| {
             (
@@ -452,41 +459,37 @@ impl Binder<'_> {
                 .hint("For example, FROM (SELECT ...) [AS] foo.")
         })?;
         self.pushed = self.locking_of(&name);
-        let (bound, is_lateral) = if lateral {
+        let bound = if lateral {
             self.lateral_part(|binder| binder.query(query))?
         } else {
-            let hidden = std::mem::take(&mut self.lateral);
-            let bound = self.query(query);
-            self.lateral = hidden;
-            (bound?, false)
+            let (mut bound, lefts) = self.apart(|binder| binder.query(query))?;
+            bound.node.walk(0, &mut deepen(lefts))?;
+            bound
         };
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
         let columns = super::query::renamed(bound.columns, &name, names)?;
-        self.source_of(bound.node, &name, columns, is_lateral)
+        self.source_of(bound.node, &name, columns)
     }
 
-    /// Binds a part that may read the part on its left, which is the next outer row then; true if
-    /// it does.
-    fn lateral_part<R: Lateral>(
-        &mut self,
-        body: impl FnOnce(&mut Self) -> Result<R>,
-    ) -> Result<(R, bool)> {
-        let Some(left) = self.lateral.pop() else {
-            return Ok((body(self)?, false));
-        };
-        let hidden = std::mem::take(&mut self.lateral);
-        let (bound, left) = self.within(left, |binder| {
-            binder.scope().clause = Clause::Select;
-            body(binder)
-        });
-        self.lateral = hidden;
-        self.lateral.push(left);
-        let mut bound = bound?;
-        let reads_left = bound.reads_left()?;
-        if !reads_left {
-            bound.leave_left()?;
+    /// Binds a part that may read those on its left, which are the next outer rows.
+    fn lateral_part<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let lefts = std::mem::take(&mut self.lateral);
+        let around = self.scopes.len();
+        if !lefts.is_empty() {
+            self.scopes.extend(lefts);
+            self.scope().clause = Clause::Select;
         }
-        Ok((bound, reads_left))
+        let bound = body(self);
+        self.lateral = self.scopes.split_off(around);
+        bound
+    }
+
+    /// Binds something that reads none of the parts on the left, though these are outer rows.
+    fn apart<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<(R, usize)> {
+        let hidden = std::mem::take(&mut self.lateral);
+        let bound = body(self);
+        self.lateral = hidden;
+        Ok((bound?, self.lateral.len()))
     }
 
     fn unnest(
@@ -520,7 +523,7 @@ impl Binder<'_> {
             .transpose()?;
         let function = first.map_or_else(String::new, |(_, name)| name);
         let shown = alias.map_or_else(|| function.clone(), |alias| ident_text(&alias.name));
-        let (bound, is_lateral) = self.lateral_part(|binder| {
+        let bound = self.lateral_part(|binder| {
             let mut bound = Vec::new();
             for (name, arguments) in calls {
                 let tree = call_tree(name, arguments);
@@ -536,10 +539,13 @@ impl Binder<'_> {
             widths.push(own.len());
             columns.extend(own);
         }
-        // A function of one column is named by its alias.
-        if let ([(name, _)], Some(alias)) = (columns.as_mut_slice(), alias) {
+        // A function of one column without a name of its own is named by its alias.
+        if let ([(name, _)], Some(alias)) = (columns.as_mut_slice(), alias)
+            && *name == function
+        {
             *name = ident_text(&alias.name);
         }
+        let is_value = columns.len() == 1;
         if has_ordinality {
             columns.push(("ordinality".to_owned(), Kind::Int8.plain()));
         }
@@ -552,47 +558,54 @@ impl Binder<'_> {
             widths,
             has_ordinality,
         };
-        let source = self.source_of(node.into(), &shown, outputs, is_lateral)?;
+        let is_value = is_value && !has_ordinality;
+        let mut source = self.source_of(node.into(), &shown, outputs)?;
+        for table in &mut source.scope.tables {
+            table.is_value = is_value;
+        }
         Ok(source.unlockable("a function"))
     }
 }
 
-/// A part of `FROM` that may read the part on its left.
-trait Lateral {
-    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()>;
+/// Whether a part of `FROM` reads the row of the part on its left, the next outer row.
+fn reads_left(node: &mut Node) -> Result<bool> {
+    let mut reads = false;
+    node.walk(0, &mut |part, depth| {
+        reads |= level_of(part).is_some_and(|level| *level == depth + 1);
+        Ok(!reads)
+    })?;
+    Ok(reads)
+}
 
-    fn reads_left(&mut self) -> Result<bool> {
-        let mut reads = false;
-        self.parts(&mut |part, depth| {
-            reads |= matches!(part, Expr::Outer(level, ..) if *level == depth + 1);
-            Ok(true)
-        })?;
-        Ok(reads)
-    }
+/// The part on the left is no outer row: those around it are one level nearer.
+fn leave_left(node: &mut Node) -> Result<()> {
+    node.walk(0, &mut |part, depth| {
+        if let Some(level) = level_of(part)
+            && *level > depth
+        {
+            *level -= 1;
+        }
+        Ok(true)
+    })
+}
 
-    /// The part on the left is no outer row: those around it are one level nearer.
-    fn leave_left(&mut self) -> Result<()> {
-        self.parts(&mut |part, depth| {
-            if let Expr::Outer(level, ..) = part
-                && *level > depth
-            {
-                *level -= 1;
-            }
-            Ok(true)
-        })
+/// A visitor for what has been bound without some outer rows that lie nearer than all others.
+fn deepen(by: usize) -> impl FnMut(&mut Expr, usize) -> Result<bool> {
+    move |part, depth| {
+        if let Some(level) = level_of(part)
+            && *level > depth
+        {
+            *level += by;
+        }
+        Ok(by > 0)
     }
 }
 
-impl Lateral for Bound {
-    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()> {
-        self.node.walk(0, visit)
-    }
-}
-
-impl Lateral for Vec<Expr> {
-    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()> {
-        self.iter_mut()
-            .try_for_each(|expression| expression.walk(0, visit))
+/// The level of a part that belongs to a row or a group of a query around it.
+fn level_of(part: &mut Expr) -> Option<&mut usize> {
+    match part {
+        Expr::Outer(level, ..) | Expr::Pending(Pending::Outer(level), ..) => Some(level),
+        _ => None,
     }
 }
 

@@ -186,7 +186,7 @@ impl Binder<'_> {
     pub(super) fn note_set(&mut self, name: &str) -> Result<()> {
         let scope = self.scope();
         match scope.clause {
-            Clause::Select | Clause::From | Clause::OrderBy | Clause::GroupBy | Clause::Values => {
+            Clause::Select | Clause::From | Clause::OrderBy | Clause::GroupBy => {
                 scope.has_sets = true;
                 Ok(())
             }

@@ -130,9 +130,10 @@ impl Binder<'_> {
         }
         self.scope().windows = windows;
         if groups.sets.is_some() || !groupings.is_empty() {
-            return self.grouped_by_sets(input, &groups, &calls, &groupings);
+            return self.grouped_by_sets(input, groups, &calls, &groupings);
         }
-        let keys = groups.keys;
+        let mut keys = groups.keys;
+        let input = self.with_sets(input, keys.iter_mut().collect())?;
         Ok(Aggregate { input, keys, calls }.into())
     }
 

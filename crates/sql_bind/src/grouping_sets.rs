@@ -133,12 +133,12 @@ impl Binder<'_> {
     pub(super) fn grouped_by_sets(
         &mut self,
         input: Node,
-        groups: &Groups,
+        mut groups: Groups,
         calls: &[AggregateCall],
         groupings: &[Vec<Expr>],
     ) -> Result<Node> {
         let all = vec![(0..groups.keys.len()).collect()];
-        let sets = groups.sets.as_ref().unwrap_or(&all);
+        let sets = groups.sets.take().unwrap_or(all);
         let mut masks = Vec::with_capacity(groupings.len());
         for keys in groupings {
             let places = keys.iter().map(|key| {
@@ -150,6 +150,7 @@ impl Binder<'_> {
             });
             masks.push(places.collect::<Result<Vec<_>>>()?);
         }
+        let input = self.with_sets(input, groups.keys.iter_mut().collect())?;
         let input = if sets.len() > 1 {
             self.shared_input(input)?
         } else {
@@ -157,7 +158,7 @@ impl Binder<'_> {
         };
         let mut parts = sets
             .iter()
-            .map(|set| one_set(&input, groups, set, calls, &masks));
+            .map(|set| one_set(&input, &groups, set, calls, &masks));
         let first = parts.next().unwrap_or_else(|| input.clone());
         Ok(parts.fold(first, |left, right| {
             SetOperation {

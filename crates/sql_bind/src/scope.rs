@@ -25,8 +25,6 @@ pub struct Scope {
     pub(super) named_windows: Vec<(String, WindowSpec)>,
     /// Whether a function that gives a set was met.
     pub(super) has_sets: bool,
-    /// Whether its rows depend on a row of the part of `FROM` before it.
-    pub(super) is_lateral: bool,
 }
 
 /// A table of `FROM`.
@@ -41,6 +39,8 @@ pub(crate) struct ScopeTable {
     pub table_oid: Option<Expr>,
     /// Whether it is a table itself, and no view or query.
     pub is_stored: bool,
+    /// Whether its row is the value of its only column: that of a function.
+    pub is_value: bool,
     /// The place of its name in a text that the catalogue keeps.
     pub place: Option<usize>,
     /// The reason why a clause that locks rows cannot name it.
@@ -145,6 +145,7 @@ impl Scope {
             rows: None,
             table_oid: None,
             is_stored: false,
+            is_value: false,
             place: None,
             unlockable: None,
         });
@@ -160,6 +161,7 @@ impl Scope {
             rows: None,
             table_oid: None,
             is_stored: false,
+            is_value: false,
             place: None,
             unlockable: Some("a join"),
         });
@@ -187,7 +189,6 @@ impl Scope {
             self.columns.push(column);
         }
         self.width += other.width;
-        self.is_lateral |= other.is_lateral;
         Ok(())
     }
 

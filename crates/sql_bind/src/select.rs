@@ -104,7 +104,8 @@ impl Binder<'_> {
             .into();
         }
         node = self.windowed(node, &mut items)?;
-        node = self.with_sets(node, &mut items)?;
+        let expressions = items.iter_mut().map(|item| &mut item.expression);
+        node = self.with_sets(node, expressions.collect())?;
         if !locks.is_empty() {
             node = self.locked(node, locks, condition)?;
         }
@@ -318,13 +319,17 @@ impl Binder<'_> {
         Ok(Some(Distinctness::On(on.collect())))
     }
 
-    /// Functions that give sets get a projection of their own below the list.
-    fn with_sets(&mut self, mut node: Node, items: &mut [Item]) -> Result<Node> {
+    /// Functions that give sets get a projection of their own below the expressions with them.
+    pub(super) fn with_sets(
+        &mut self,
+        mut node: Node,
+        mut expressions: Vec<&mut Expr>,
+    ) -> Result<Node> {
         loop {
             let mut sets: Vec<Expr> = Vec::new();
             let width = node.width();
-            for item in items.iter_mut() {
-                item.expression.walk(0, &mut |part, depth| {
+            for expression in &mut expressions {
+                expression.walk(0, &mut |part, depth| {
                     let Expr::Call(call) = part else {
                         return Ok(true);
                     };
@@ -355,11 +360,11 @@ impl Binder<'_> {
                 return Ok(node);
             }
             let types = self.node_types(&node);
-            let mut expressions = all_columns(types);
-            expressions.extend(sets);
+            let mut columns = all_columns(types);
+            columns.extend(sets);
             node = Project {
                 input: node,
-                expressions,
+                expressions: columns,
                 has_sets: true,
             }
             .into();

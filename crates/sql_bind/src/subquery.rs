@@ -5,7 +5,7 @@
 
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Pending, Project, RowTest, Subquery, SubqueryTest};
+use crate::plan::{Expr, Node, Pending, Project, RowTest, Subquery, SubqueryTest};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{Query, SelectItem, SetExpr};
 use std::sync::Arc;
@@ -40,7 +40,13 @@ impl Binder<'_> {
     }
 
     pub(super) fn exists(&mut self, query: &Query, negated: bool) -> Result<Expr> {
-        let bound = self.inner(query)?;
+        let mut bound = self.inner(query)?;
+        // The values of the rows do not matter, and are not computed.
+        if let Node::Project(project) = &bound.node
+            && !project.has_sets
+        {
+            bound.node = project.input.clone();
+        }
         let exists = self.subquery(bound, SubqueryTest::Exists, Kind::Bool.plain())?;
         Ok(if negated {
             Expr::Not(Box::new(exists))

@@ -58,7 +58,7 @@ impl Binder<'_> {
             }
             .into(),
         };
-        let mut source = self.source_of(node, shown, columns, false)?;
+        let mut source = self.source_of(node, shown, columns)?;
         if let Some(last) = source.scope.tables.last_mut() {
             let own = Expr::Constant(Datum::Oid(relation.oid), Kind::Oid.plain());
             last.table_oid = Some(match relation.columns.first() {

@@ -41,6 +41,7 @@ impl Operator for DistinctRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         out.reset(self.plan.input.width());
         while out.is_empty() {
+            self.batch.want(out.room());
             self.input.next(run, &mut self.batch)?;
             run.check()?;
             match (&mut self.met, &self.plan.on) {

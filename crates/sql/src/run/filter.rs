@@ -32,6 +32,7 @@ impl FilterRun {
 impl Operator for FilterRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         loop {
+            self.batch.want(out.room());
             self.input.next(run, &mut self.batch)?;
             out.reset(self.batch.width());
             if self.batch.is_empty() {
@@ -110,6 +111,7 @@ struct TakeRun {
 
 impl Operator for TakeRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        self.batch.want(out.room());
         self.input.next(run, &mut self.batch)?;
         out.reset(self.columns.len());
         for at in 0..self.batch.len() {
@@ -162,6 +164,7 @@ impl ProjectRun {
 
 impl Operator for ProjectRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        self.batch.want(out.room());
         self.input.next(run, &mut self.batch)?;
         let expressions = &self.plan.expressions;
         out.reset(expressions.len());
@@ -237,6 +240,7 @@ impl Operator for SetProjectRun {
                 if !out.is_empty() {
                     return Ok(());
                 }
+                self.batch.want(out.room());
                 self.input.next(run, &mut self.batch)?;
                 self.row = 0;
                 if self.batch.is_empty() {

@@ -86,6 +86,11 @@ impl Operator for LimitRun {
             if *wanted == Some(0) && self.last.is_none() {
                 return Ok(());
             }
+            let wanted_now = match (*wanted, &self.plan.ties) {
+                (Some(wanted), None) => wanted.min(out.room()).saturating_add(*skip),
+                _ => u64::MAX,
+            };
+            self.batch.want(wanted_now);
             self.input.next(run, &mut self.batch)?;
             if self.batch.is_empty() {
                 *wanted = Some(0);

@@ -228,6 +228,7 @@ impl Operator for LockRun {
         // One row at a time: a limit above must not leave rows locked that it does not take.
         'rows: while out.is_empty() {
             if self.next >= self.batch.len() {
+                self.batch.want(out.room());
                 self.input.next(run, &mut self.batch)?;
                 self.next = 0;
                 if self.batch.is_empty() {

@@ -62,6 +62,7 @@ pub(super) fn value(subquery: &Arc<Subquery>, row: &[Datum], run: &mut Run<'_>) 
     let result = with_operator(subquery, row, run, |operator, run| match &subquery.test {
         SubqueryTest::Exists => {
             let mut batch = Batch::default();
+            batch.want(1);
             operator.next(run, &mut batch)?;
             Ok(Datum::Bool(!batch.is_empty()))
         }
@@ -85,6 +86,7 @@ pub(super) fn value(subquery: &Arc<Subquery>, row: &[Datum], run: &mut Run<'_>) 
 /// The value of the only row.
 fn only_value(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<Datum> {
     let mut batch = Batch::default();
+    batch.want(2);
     operator.next(run, &mut batch)?;
     let Some(first) = batch.rows().next().map(<[Datum]>::to_vec) else {
         return Ok(Datum::Null);

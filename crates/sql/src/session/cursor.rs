@@ -49,6 +49,8 @@ pub(crate) struct Cursor {
     place: u64,
     /// Rows that have come.
     read: u64,
+    /// The last row that the statement which runs may want.
+    goal: u64,
     /// Tables whose keys end its rows.
     tracked: Vec<Tracked>,
     /// The row that it is at, if it is at one.
@@ -189,8 +191,7 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        let statement = Statement::Query(query.clone());
-        let (plan, tracked) = self.plan_cursor(parsed, &statement, types)?;
+        let (plan, tracked) = self.plan_cursor(parsed, &Statement::Query(query.clone()), types)?;
         if plan.parameters.len() > values.len() {
             let message = format!("there is no parameter ${}", values.len() + 1);
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
@@ -200,13 +201,10 @@ impl Session {
         }
         let mut running = self.begin_plan(&plan, values.to_vec())?;
         let rows = Store::new(running.state.memory.share());
+        let lives = [Life::Transaction, Life::Held];
         let cursor = Cursor {
             running,
-            life: if is_held {
-                Life::Held
-            } else {
-                Life::Transaction
-            },
+            life: lives[usize::from(is_held)],
             level: self.transaction.level(),
             rows,
             place_of_rows: SegmentCache::default(),
@@ -215,6 +213,7 @@ impl Session {
             is_over: false,
             place: 0,
             read: 0,
+            goal: 0,
             tracked,
             current: None,
         };
@@ -293,6 +292,7 @@ impl Session {
         match steps {
             Steps::FromEnd(_) => {}
             Steps::Forward(count) => {
+                cursor.goal = cursor.place.saturating_add(count);
                 for _ in 0..count {
                     let Some(row) = self.row_at(cursor, cursor.place + 1)? else {
                         cursor.place = cursor.read + 1;
@@ -325,6 +325,7 @@ impl Session {
                 }
             }
             Steps::To(place) => {
+                cursor.goal = place;
                 let row = self.row_at(cursor, place)?;
                 cursor.place = if row.is_some() {
                     place
@@ -373,6 +374,7 @@ impl Session {
                     state: &mut running.state,
                 };
                 run.check()?;
+                running.batch.want(cursor.goal.max(number) - cursor.read);
                 running.root.next(&mut run, &mut running.batch)?;
                 running.next = 0;
                 if running.batch.is_empty() {

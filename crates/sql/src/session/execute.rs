@@ -298,6 +298,7 @@ impl Session {
             }
             if running.next >= running.batch.len() {
                 let mut run = self.run(&mut running.state);
+                running.batch.want(left);
                 running.root.next(&mut run, &mut running.batch)?;
                 run.check()?;
                 running.next = 0;

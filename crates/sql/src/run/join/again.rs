@@ -126,6 +126,7 @@ impl AgainRun {
 impl Operator for AgainRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         out.reset(self.output.width());
+        self.left.batch.want(out.room());
         let kept = match self.kept.take() {
             Some(kept) => kept,
             None => self.keep(run)?,

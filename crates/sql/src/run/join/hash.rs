@@ -480,6 +480,7 @@ impl Operator for HashRun {
             match self.phase {
                 Phase::NotBegun => self.begin(run)?,
                 Phase::Probe => {
+                    self.left.batch.want(out.room());
                     while !out.is_full() && self.fill_left(run)? {
                         if self.pairs(run, out)? {
                             return Ok(());

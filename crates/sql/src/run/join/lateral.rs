@@ -92,6 +92,7 @@ impl LateralRun {
 impl Operator for LateralRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         out.reset(self.output.width());
+        self.left.batch.want(out.room());
         while self.left.fill(run)? {
             if self.pairs(run, out)? {
                 return Ok(());
