@@ -99,8 +99,9 @@ impl Connection {
             log.tell("disconnected", &fields);
         }
         match (self.entry.seat.ending(), done) {
+            // Nothing can follow the half of a message.
+            (_, Err(broken @ Broken::Io(_))) | (None, Err(broken)) => self.link.say_broken(&broken),
             (Some(cause), _) => self.link.say_last(&ended(cause)),
-            (None, Err(broken)) => self.link.say_broken(&broken),
             (None, Ok(())) => {}
         }
     }

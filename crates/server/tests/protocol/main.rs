@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod slow;
 mod transactions;
 
 use indelible::{Database, Method, Options};
