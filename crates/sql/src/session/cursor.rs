@@ -479,15 +479,20 @@ impl Session {
             ));
         }
         let plan = self.plan(&parsed, types)?;
+        let text = Arc::clone(&parsed.text);
+        let mut prepared = Prepared::new(Some(parsed), types);
+        if let Some(plan) = &plan {
+            prepared.fix_parameters(plan);
+            prepared.promise(plan);
+        }
         let shown = ShownStatement {
-            statement: Arc::clone(&parsed.text),
+            statement: text,
             types: plan.map_or_else(Vec::new, |plan| plan.parameters.clone()),
             made_at: self.environment.context().statement_start,
         };
         let statements = &mut self.environment.host.statements;
         statements.insert(name.to_owned(), shown);
-        self.prepared
-            .insert(name.to_owned(), Prepared::new(Some(parsed), types));
+        self.prepared.insert(name.to_owned(), prepared);
         Ok(Completion::new("PREPARE"))
     }
 

@@ -10,7 +10,7 @@ use super::settings::{asked_name, shown_columns};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
-use crate::state::{Planned, Portal, Prepared, TransactionStatus};
+use crate::state::{Planned, Portal, Prepared, TransactionStatus, check_promised};
 use crate::types::{Datum, Type};
 use sql_parse::{Own, Parsed, ident_text, object_name, parse};
 use sqlparser::ast::Statement;
@@ -169,13 +169,16 @@ impl Session {
     fn plan_portal(&mut self, portal: &Portal, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
         let is_same = |prepared: &Prepared| {
             let own = prepared.parsed.as_ref();
-            prepared.declared == portal.declared
-                && own.is_some_and(|own| Arc::ptr_eq(&own.text, &parsed.text))
+            own.is_some_and(|own| Arc::ptr_eq(&own.statement, &parsed.statement))
         };
-        match self.prepared.get(&portal.statement).is_some_and(is_same) {
-            true => self.plan_prepared(&portal.statement),
-            false => self.plan(parsed, &portal.declared),
+        if self.prepared.get(&portal.statement).is_some_and(is_same) {
+            return self.plan_prepared(&portal.statement);
         }
+        let plan = self.plan(parsed, &portal.declared)?;
+        if let Some(plan) = &plan {
+            check_promised(portal.promised.as_deref(), plan)?;
+        }
+        Ok(plan)
     }
 
     /// Runs a prepared statement by its point plan, and ends what it began: as [`Session::bind`],
@@ -319,6 +322,9 @@ impl Session {
                             let types = session.declared(statement);
                             let query = Statement::Query(query);
                             let (plan, _) = session.plan_cursor(&parsed, &query, &types)?;
+                            if let Some(prepared) = session.prepared.get_mut(statement) {
+                                prepared.fix_parameters(&plan);
+                            }
                             return Ok(Described {
                                 plan: Some(plan),
                                 columns: None,
@@ -326,8 +332,13 @@ impl Session {
                             });
                         }
                         let plan = session.plan_prepared(statement)?;
-                        let columns = match plan {
-                            Some(_) => None,
+                        let columns = match &plan {
+                            Some(plan) => {
+                                if let Some(prepared) = session.prepared.get_mut(statement) {
+                                    prepared.promise(plan);
+                                }
+                                None
+                            }
                             None => session.columns_of(&parsed.statement)?,
                         };
                         Ok(Described {
@@ -382,12 +393,15 @@ impl Session {
         let Some(plan) = self.plan(&parsed, &declared)? else {
             return Ok(None);
         };
-        let prepared = self.prepared.get_mut(statement);
-        if let Some(prepared) = prepared.filter(|_| !plan.is_momentary) {
-            prepared.planned = Some(Planned {
-                plan: Arc::clone(&plan),
-                versions,
-            });
+        if let Some(prepared) = self.prepared.get_mut(statement) {
+            check_promised(prepared.promised.as_deref(), &plan)?;
+            prepared.fix_parameters(&plan);
+            if !plan.is_momentary {
+                prepared.planned = Some(Planned {
+                    plan: Arc::clone(&plan),
+                    versions,
+                });
+            }
         }
         Ok(Some(plan))
     }
