@@ -185,7 +185,7 @@ impl Session {
             let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
             return Err(error.detail("Holdable cursors must be READ ONLY."));
         }
-        if self.cursors.contains_key(&name) {
+        if self.has_portal(&name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
@@ -265,15 +265,29 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
-        let fetched = self.fetch_from(&mut cursor, direction, sink);
+        let steps = steps(direction, cursor.place);
+        let fetched = steps.and_then(|steps| self.fetch_from(&mut cursor, steps, sink));
         self.cursors.insert(name.to_owned(), cursor);
         Ok(Completion::with_rows("FETCH", fetched?))
+    }
+
+    /// Hands over the next rows of a cursor, at most so many; their number.
+    pub(super) fn fetch_on(
+        &mut self,
+        name: &str,
+        count: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        let fetched = self.fetch_from(&mut cursor, Steps::Forward(count), sink);
+        self.cursors.insert(name.to_owned(), cursor);
+        fetched
     }
 
     fn fetch_from(
         &mut self,
         cursor: &mut Cursor,
-        direction: &FetchDirection,
+        steps: Steps,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
         if let Some(columns) = &cursor.running.plan.columns {
@@ -282,7 +296,7 @@ impl Session {
         let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
         let mut out = Batch::new(width);
         let mut rows = 0;
-        let steps = match steps(direction, cursor.place)? {
+        let steps = match steps {
             // The end is known when all rows have come.
             Steps::FromEnd(back) => {
                 self.row_at(cursor, u64::MAX)?;

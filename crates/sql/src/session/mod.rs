@@ -13,6 +13,7 @@
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `explain` | plans, and what running them has cost |
 //! | `extended` | prepared statements and portals |
+//! | `portal` | portals that have rows left, or none any more |
 //! | `settings` | `SET`, `SHOW` and their kin |
 //! | `statistics` | statements as `pg_stat_statements` counts them |
 //! | `two_phase` | transactions that are prepared, and committed or undone by name |
@@ -33,6 +34,7 @@ mod execute;
 mod explain;
 mod extended;
 mod newest;
+mod portal;
 mod settings;
 mod statistics;
 mod two_phase;
@@ -198,7 +200,7 @@ impl Session {
     fn run_text(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
         let watch = self.watch();
         if let Some(completion) = self.run_cached(text, sink)? {
-            self.portals.remove("");
+            self.spare_unnamed_portal();
             self.end_implicit()?;
             sink.complete(&completion)?;
             let shape = Some(self.fingerprint.shape());
@@ -212,7 +214,7 @@ impl Session {
                 return Err(error);
             }
         };
-        self.portals.remove("");
+        self.spare_unnamed_portal();
         self.is_alone = parsed.len() == 1;
         for (place, statement) in (1..).zip(&parsed) {
             let watch = self.watch();

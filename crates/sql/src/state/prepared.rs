@@ -8,10 +8,10 @@
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
-use crate::sink::{Batch, OutputColumn};
+use crate::sink::{Batch, Completion, OutputColumn};
 use crate::types::{Datum, Type};
 use sql_parse::Parsed;
-use sql_rows::Columns;
+use sql_rows::{Columns, SegmentCache, Store};
 use std::sync::Arc;
 
 /// A statement that is parsed, and its plan.
@@ -84,7 +84,7 @@ pub(crate) struct Portal {
     pub(crate) declared: Vec<Option<Type>>,
     pub(crate) promised: Option<Arc<[OutputColumn]>>,
     pub(crate) values: Vec<Datum>,
-    pub(crate) running: Option<Box<Running>>,
+    pub(crate) progress: Progress,
     /// The level of the transaction that has bound it: it goes with that savepoint.
     pub(crate) level: usize,
 }
@@ -99,8 +99,34 @@ impl Portal {
         self.promised.clone_from(&prepared.promised);
         self.values.clear();
         self.values.extend_from_slice(values);
-        self.running = None;
+        self.progress = Progress::Bound;
     }
+}
+
+/// The way of a portal through its statement.
+#[derive(Default)]
+pub(crate) enum Progress {
+    /// It has not run.
+    #[default]
+    Bound,
+    /// Its plan has stopped after some rows.
+    Running(Box<Running>),
+    /// The rows of a statement without a plan are here, and some were handed over.
+    Held(Box<Held>),
+    /// All rows were handed over; this is its answer from now on.
+    Over(Completion),
+    /// It has no rows, and cannot run again.
+    Done,
+}
+
+/// Rows of a statement that has ended, which are handed over in parts.
+pub(crate) struct Held {
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) rows: Store,
+    pub(crate) place_of_rows: SegmentCache,
+    /// Rows handed over.
+    pub(crate) next: u64,
+    pub(crate) completion: Completion,
 }
 
 /// A plan that runs.
