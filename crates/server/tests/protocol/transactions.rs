@@ -178,3 +178,54 @@ fn a_portal_runs_the_statement_that_it_was_bound_to() {
     ]);
     assert_eq!(answers, "1 2 3 D[7] C[SELECT 1] Z[I]");
 }
+
+/// `DISCARD ALL` left temporary tables and held cursors alive, and did the rest inside of blocks,
+/// whose end could not undo it.
+#[test]
+fn all_is_discarded_outside_of_transactions_alone() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query(
+        "create temp table t (a int); insert into t values (1)",
+    )]);
+    client.ask(&[query(
+        "begin; declare c cursor with hold for select a from t; commit",
+    )]);
+    assert_eq!(
+        client.ask(&[query("begin; discard all")]),
+        "C[BEGIN] E[25001] Z[E]"
+    );
+    client.ask(&[query("rollback")]);
+    for text in ["select 1; discard all", "discard all; select 1"] {
+        let answers = client.ask(&[query(text)]);
+        assert!(answers.ends_with("E[25001] Z[I]"), "{answers}");
+    }
+    let discard = [parse("", "discard all"), bind("", "", &[]), execute("", 0)].concat();
+    assert_eq!(
+        client.ask(&[
+            parse("", "select a from t"),
+            bind("", "", &[]),
+            execute("", 0),
+            discard.clone(),
+            sync()
+        ]),
+        "1 2 D[1] C[SELECT 1] 1 2 E[25001] Z[I]"
+    );
+    assert_eq!(client.ask(&[query("fetch 0 from c")]), "T C[FETCH 0] Z[I]");
+    assert_eq!(client.ask(&[discard, sync()]), "1 2 C[DISCARD ALL] Z[I]");
+    assert_eq!(client.ask(&[query("fetch 0 from c")]), "E[34000] Z[I]");
+    assert_eq!(client.ask(&[query("select a from t")]), "E[42P01] Z[I]");
+    client.ask(&[query("create temp table t (a int)")]);
+    assert_eq!(client.ask(&[query("discard all")]), "C[DISCARD ALL] Z[I]");
+    assert_eq!(client.ask(&[query("select a from t")]), "E[42P01] Z[I]");
+    // Its smaller kin is undone with its transaction.
+    client.ask(&[query("create temp table t (a int)")]);
+    assert_eq!(
+        client.ask(&[query("begin; discard temp; select a from t")]),
+        "C[BEGIN] C[DISCARD TEMP] E[42P01] Z[E]"
+    );
+    assert_eq!(
+        client.ask(&[query("rollback; select a from t")]),
+        "C[ROLLBACK] T C[SELECT 0] Z[I]"
+    );
+}

@@ -439,6 +439,12 @@ impl Session {
             .any(|cursor| cursor.life == Life::Held)
     }
 
+    /// Closes all cursors.
+    pub(super) fn drop_cursors(&mut self) {
+        self.cursors.clear();
+        self.environment.host.cursors.clear();
+    }
+
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
         self.keep_cursors(|cursor| cursor.life == Life::Kept);
@@ -466,8 +472,7 @@ impl Session {
     fn close(&mut self, cursor: &CloseCursor) -> Result<Completion> {
         match cursor {
             CloseCursor::All => {
-                self.cursors.clear();
-                self.environment.host.cursors.clear();
+                self.drop_cursors();
                 Ok(Completion::new("CLOSE CURSOR ALL"))
             }
             CloseCursor::Specific { name } => {

@@ -141,6 +141,7 @@ impl Session {
             });
         }
         self.is_alone = false;
+        self.is_together = false;
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed)? {
                 portal.progress = Progress::Done;

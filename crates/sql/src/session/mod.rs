@@ -82,6 +82,8 @@ pub struct Session {
     point: PointMemory,
     /// Whether the statement was sent alone, so that its transaction ends with it.
     is_alone: bool,
+    /// Whether it was sent in one text with others.
+    pub(crate) is_together: bool,
     /// The fingerprint of the statement, whose memory the next one uses.
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
@@ -174,6 +176,7 @@ impl Session {
             on_commit: Vec::new(),
             point: PointMemory::default(),
             is_alone: false,
+            is_together: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             ran: None,
@@ -216,6 +219,7 @@ impl Session {
         };
         self.spare_unnamed_portal();
         self.is_alone = parsed.len() == 1;
+        self.is_together = parsed.len() > 1;
         for (place, statement) in (1..).zip(&parsed) {
             let watch = self.watch();
             let completion = self.with_stack(statement.is_deep, sink, |session, sink| {
