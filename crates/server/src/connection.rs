@@ -124,7 +124,7 @@ impl Connection {
         if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
             return Ok(true);
         }
-        if self.phase != Phase::Running && !matches!(request, Request::Terminate) {
+        if self.phase != Phase::Running && is_work(&request) {
             self.phase = Phase::Running;
             self.entry.enter(Phase::Running, None);
         }
@@ -313,6 +313,18 @@ impl Connection {
         self.link.answers.report(Severity::Error, &error);
         Ok(())
     }
+}
+
+/// Whether the session runs from this request on, until it says that it is ready.
+fn is_work(request: &Request<'_>) -> bool {
+    !matches!(
+        request,
+        Request::Terminate
+            | Request::Flush
+            | Request::CopyData(_)
+            | Request::CopyDone
+            | Request::CopyFail(_)
+    )
 }
 
 impl Link {

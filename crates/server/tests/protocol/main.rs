@@ -379,6 +379,31 @@ fn sessions_end_when_they_last_too_long() {
     assert_eq!(client.until_ready(), "E[57P05] end");
 }
 
+/// The rest of the data of a COPY that had failed, or a Flush, made an idle session one that runs:
+/// it had no limits any more, and was told of no notifications.
+#[test]
+fn sessions_stay_idle_after_the_rest_of_a_copy() {
+    let fixture = Fixture::new(|_| {});
+    for rest in [
+        [message(b'd', b"2\n"), message(b'c', b"")].concat(),
+        message(b'f', b"enough\0"),
+        message(b'H', b""),
+    ] {
+        let mut client = fixture.client();
+        client.ask(&[query("create table if not exists t (a int)")]);
+        // All at once: the rest has come before the session is idle.
+        client.send(&[
+            query("set idle_session_timeout = 50"),
+            query("copy t from stdin"),
+            message(b'd', b"x\n"),
+            rest,
+        ]);
+        assert_eq!(client.until_ready(), "C[SET] Z[I]");
+        assert_eq!(client.until_ready(), "G E[22P02] Z[I]");
+        assert_eq!(client.until_ready(), "E[57P05] end");
+    }
+}
+
 #[test]
 fn each_statement_of_a_text_has_the_time_of_its_own() {
     let fixture = Fixture::new(|_| {});
