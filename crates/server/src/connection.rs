@@ -116,7 +116,7 @@ impl Connection {
     /// Answers one request; false at the end.
     fn answer(&mut self, body: &mut Vec<u8>) -> Result<bool, Broken> {
         while !self.link.wait()? {
-            self.tell_notifications();
+            self.tell_notifications()?;
         }
         let kind = self.link.request(body)?;
         count(&self.slot.counts().requests);
@@ -260,7 +260,7 @@ impl Connection {
         self.phase = phase;
         self.entry.enter(phase, limit);
         self.listen()?;
-        self.tell_notifications();
+        self.tell_notifications()?;
         self.link.answers.ready(status);
         Ok(())
     }
@@ -281,12 +281,14 @@ impl Connection {
 
     /// Tells the notifications that have come, unless a transaction is open: then they wait for its
     /// end.
-    fn tell_notifications(&mut self) {
+    fn tell_notifications(&mut self) -> Result<(), Broken> {
         if self.phase == Phase::Idle && self.link.has_waker() {
             for notification in self.session.take_notifications() {
                 self.link.answers.notification(&notification);
+                self.link.flush_much()?;
             }
         }
+        Ok(())
     }
 
     /// Tells an error of a statement; passes on one of the connection.

@@ -131,27 +131,40 @@ impl Session {
             self.abort();
             return Err(error);
         }
+        let announced = std::mem::take(&mut self.environment.host.announced);
+        // All sessions count on it, so that a commit leaves the count alone if it can.
+        let has_more = self.transaction.defines || !announced.notifications.is_empty();
+        let sql = has_more.then(|| Arc::clone(&self.sql));
+        let sql = sql.as_deref();
+        let turn = sql.map(|sql| sql.registry.begin_delivery(&announced.notifications));
+        let turn = match turn.transpose() {
+            Ok(turn) => turn,
+            Err(error) => {
+                self.abort();
+                return Err(error);
+            }
+        };
         self.close_portals();
         let durability = self.environment.host.variables.modes().durability;
-        let committed = if self.transaction.defines {
-            let sql = Arc::clone(&self.sql);
-            // A session that waits for this transaction's locks sees its catalogue.
-            let mut shared = sql.catalog_to_replace();
-            let committed = self.connection.commit(durability);
-            if committed.is_ok() {
-                *shared = Arc::clone(self.catalog());
+        let committed = match sql {
+            Some(sql) if self.transaction.defines => {
+                // A session that waits for this transaction's locks sees its catalogue.
+                let mut shared = sql.catalog_to_replace();
+                let committed = self.connection.commit(durability);
+                if committed.is_ok() {
+                    *shared = Arc::clone(self.catalog());
+                }
+                committed
             }
-            committed
-        } else {
-            self.connection.commit(durability)
+            _ => self.connection.commit(durability),
         };
-        let announced = std::mem::take(&mut self.environment.host.announced);
         self.end();
         self.end_settings(committed.is_ok());
         let report = committed?;
         self.environment.host.peer.counts.committed(&report);
         self.last_commit = Some(report);
         self.announce(announced);
+        drop(turn);
         Ok(())
     }
 
