@@ -174,6 +174,7 @@ impl Connection {
             self.tell(failure)?;
             self.is_skipping = true;
         }
+        self.link.flush_much()?;
         Ok(true)
     }
 

@@ -257,3 +257,27 @@ fn tables_of_queries_have_their_rows_in_the_tag() {
         assert_eq!(shown, format!("1 2 {answers} Z[I]"), "{text}");
     }
 }
+
+/// Answers to messages without rows were kept until the server had no more requests to read: a
+/// client could make it keep hundreds of megabytes.
+#[test]
+fn answers_of_a_pipeline_are_sent_when_there_are_many() {
+    let fixture = Fixture::new(|_| {});
+    let (mut client, mut other) = (fixture.client(), fixture.client());
+    other.ask(&[query("select pg_advisory_lock(1)")]);
+    let columns = (0..1000).map(|n| format!("1 as a{n}")).collect::<Vec<_>>();
+    let wide = format!("select {}", columns.join(", "));
+    client.ask(&[
+        parse("wide", &wide),
+        parse("lock", "select pg_advisory_lock(1)"),
+        sync(),
+    ]);
+    let mut messages = vec![named(b'D', b'S', "wide"); 10];
+    messages.extend([bind("", "lock", &[]), execute("", 0), sync()]);
+    client.send(&messages);
+    // The lock is not there, so what comes has been sent before the end of the last request.
+    assert_eq!(client.next().unwrap().0, b't');
+    other.ask(&[query("select pg_advisory_unlock(1)")]);
+    let answers = format!("T {}2 D[] C[SELECT 1] Z[I]", "t T ".repeat(9));
+    assert_eq!(client.until_ready(), answers);
+}
