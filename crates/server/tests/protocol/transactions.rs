@@ -3,7 +3,7 @@
 //!
 //! Each conversation is a line of the kinds of its answers.
 
-use crate::{Fixture, bind, execute, named, parse, query, sync};
+use crate::{Client, Fixture, bind, execute, named, parse, query, sync};
 
 #[test]
 fn texts_of_several_statements_are_one_transaction() {
@@ -228,4 +228,52 @@ fn all_is_discarded_outside_of_transactions_alone() {
         client.ask(&[query("rollback; select a from t")]),
         "C[ROLLBACK] T C[SELECT 0] Z[I]"
     );
+}
+
+/// Statements of a text without BEGIN were prepared, or committed, without a warning. Those of a
+/// pipeline were prepared, and what ends a prepared transaction ran in a text with others.
+#[test]
+fn transactions_without_a_block_end_with_a_warning() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int)")]);
+    let piped = |client: &mut Client, texts: &[&str]| {
+        let one = |text: &&str| [parse("", text), bind("", "", &[]), execute("", 0)].concat();
+        let mut messages: Vec<_> = texts.iter().map(one).collect();
+        messages.push(sync());
+        client.ask(&messages)
+    };
+    for (text, answers) in [
+        (
+            "insert into t values (1); prepare transaction 'x'",
+            "C[INSERT 0 1] N[25P01] C[PREPARE TRANSACTION] Z[I]",
+        ),
+        ("prepare transaction 'y'", "N[25P01] C[ROLLBACK] Z[I]"),
+        (
+            "prepare transaction 'y'; select 1",
+            "N[25P01] C[PREPARE TRANSACTION] T D[1] C[SELECT 1] Z[I]",
+        ),
+        ("rollback prepared 'y'; select 1", "E[25001] Z[I]"),
+        ("rollback prepared 'y'", "C[ROLLBACK PREPARED] Z[I]"),
+        (
+            "insert into t values (2); commit; select 1",
+            "C[INSERT 0 1] N[25P01] C[COMMIT] T D[1] C[SELECT 1] Z[I]",
+        ),
+    ] {
+        assert_eq!(client.ask(&[query(text)]), answers, "{text}");
+    }
+    for (end, answers) in [
+        ("prepare transaction 'z'", "N[25P01] C[ROLLBACK]"),
+        ("commit", "N[25P01] C[COMMIT]"),
+    ] {
+        assert_eq!(
+            piped(&mut client, &["insert into t values (3)", end]),
+            format!("1 2 C[INSERT 0 1] 1 2 {answers} Z[I]")
+        );
+    }
+    assert_eq!(
+        client.ask(&[query("select a from t; select gid from pg_prepared_xacts")]),
+        "T D[2] D[3] D[3] C[SELECT 3] T D[x] C[SELECT 1] Z[I]"
+    );
+    client.ask(&[query("rollback prepared 'x'")]);
 }

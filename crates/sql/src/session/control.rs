@@ -91,7 +91,7 @@ impl Session {
         result
     }
 
-    fn begin(&mut self, block: Block) -> Result<()> {
+    pub(super) fn begin(&mut self, block: Block) -> Result<()> {
         let modes = self.environment.host.variables.modes();
         self.transaction.isolation = modes.isolation;
         self.transaction.isolation_name = modes.isolation_name;
@@ -343,23 +343,32 @@ impl Session {
         let modes = self.transaction.modes();
         let command = match self.transaction.block {
             Block::Idle => {
-                let message = "there is no transaction in progress";
-                self.environment
-                    .host
-                    .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+                self.warn_without_block();
                 return Ok("COMMIT");
             }
             Block::Failed => {
                 self.abort();
                 "ROLLBACK"
             }
-            Block::Implicit | Block::Open => {
+            Block::Implicit => {
+                self.warn_without_block();
+                self.commit()?;
+                "COMMIT"
+            }
+            Block::Open => {
                 self.commit()?;
                 "COMMIT"
             }
         };
         self.chain(chain, modes)?;
         Ok(command)
+    }
+
+    /// Warns of a statement that ends a block where there is none.
+    pub(super) fn warn_without_block(&mut self) {
+        let message = "there is no transaction in progress";
+        let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+        self.environment.host.warning(state, message);
     }
 
     /// Only a block can be followed by another one.
@@ -374,10 +383,7 @@ impl Session {
         self.check_chain(chain, "ROLLBACK AND CHAIN")?;
         let modes = self.transaction.modes();
         if matches!(self.transaction.block, Block::Idle | Block::Implicit) {
-            let message = "there is no transaction in progress";
-            self.environment
-                .host
-                .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+            self.warn_without_block();
         }
         self.abort();
         self.chain(chain, modes)
