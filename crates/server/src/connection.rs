@@ -99,8 +99,9 @@ impl Connection {
             log.tell("disconnected", &fields);
         }
         match (self.entry.seat.ending(), done) {
+            // Nothing can follow the half of a message.
+            (_, Err(broken @ Broken::Io(_))) | (None, Err(broken)) => self.link.say_broken(&broken),
             (Some(cause), _) => self.link.say_last(&ended(cause)),
-            (None, Err(broken)) => self.link.say_broken(&broken),
             (None, Ok(())) => {}
         }
     }
@@ -115,7 +116,7 @@ impl Connection {
     /// Answers one request; false at the end.
     fn answer(&mut self, body: &mut Vec<u8>) -> Result<bool, Broken> {
         while !self.link.wait()? {
-            self.tell_notifications();
+            self.tell_notifications()?;
         }
         let kind = self.link.request(body)?;
         count(&self.slot.counts().requests);
@@ -123,7 +124,7 @@ impl Connection {
         if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
             return Ok(true);
         }
-        if self.phase != Phase::Running && !matches!(request, Request::Terminate) {
+        if self.phase != Phase::Running && is_work(&request) {
             self.phase = Phase::Running;
             self.entry.enter(Phase::Running, None);
         }
@@ -173,6 +174,7 @@ impl Connection {
             self.tell(failure)?;
             self.is_skipping = true;
         }
+        self.link.flush_much()?;
         Ok(true)
     }
 
@@ -259,7 +261,7 @@ impl Connection {
         self.phase = phase;
         self.entry.enter(phase, limit);
         self.listen()?;
-        self.tell_notifications();
+        self.tell_notifications()?;
         self.link.answers.ready(status);
         Ok(())
     }
@@ -280,12 +282,14 @@ impl Connection {
 
     /// Tells the notifications that have come, unless a transaction is open: then they wait for its
     /// end.
-    fn tell_notifications(&mut self) {
+    fn tell_notifications(&mut self) -> Result<(), Broken> {
         if self.phase == Phase::Idle && self.link.has_waker() {
             for notification in self.session.take_notifications() {
                 self.link.answers.notification(&notification);
+                self.link.flush_much()?;
             }
         }
+        Ok(())
     }
 
     /// Tells an error of a statement; passes on one of the connection.
@@ -312,6 +316,18 @@ impl Connection {
         self.link.answers.report(Severity::Error, &error);
         Ok(())
     }
+}
+
+/// Whether the session runs from this request on, until it says that it is ready.
+fn is_work(request: &Request<'_>) -> bool {
+    !matches!(
+        request,
+        Request::Terminate
+            | Request::Flush
+            | Request::CopyData(_)
+            | Request::CopyDone
+            | Request::CopyFail(_)
+    )
 }
 
 impl Link {

@@ -138,7 +138,8 @@ impl Connection {
             }
             // Cursors of DECLARE are portals too.
             (Target::Portal, None) => {
-                let columns = self.session.cursor_columns(name)?;
+                let columns = self.session.cursor_columns(name);
+                let columns = columns.map_err(|_| no_portal(name))?;
                 answers.result(columns.as_deref(), &text);
             }
         }
@@ -160,11 +161,13 @@ impl Connection {
 
     pub(crate) fn execute(&mut self, name: &[u8], rows_max: u32) -> Result<(), Failure> {
         let name = utf8(name)?;
-        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
         let notices = self.limits.notices;
-        let mut results =
-            Results::new(&mut self.link, Protocol::Extended, &portal.formats, notices);
-        if let Some(columns) = portal.description.columns() {
+        let text = Formats::default();
+        let portal = self.portals.get(name);
+        let formats = portal.map_or(&text, |portal| &portal.formats);
+        let mut results = Results::new(&mut self.link, Protocol::Extended, formats, notices);
+        // Cursors of DECLARE describe their rows themselves.
+        if let Some(columns) = portal.and_then(|portal| portal.description.columns()) {
             results.set_columns(columns);
         }
         let run = self
@@ -173,7 +176,7 @@ impl Connection {
         if let Some(broken) = results.broken.take() {
             return Err(broken.into());
         }
-        let mut completion = run?;
+        let completion = run?;
         for notice in self.session.take_notices() {
             results.notice(&notice)?;
         }
@@ -183,10 +186,6 @@ impl Connection {
         } else if completion.command.is_empty() {
             self.link.answers.empty_query();
         } else {
-            // The tag has the rows of this call, not those of the calls before it.
-            if completion.command == "SELECT" {
-                completion.rows = Some(results.rows);
-            }
             let tag = completion.to_string();
             self.link.answers.command_complete(&tag);
         }

@@ -29,8 +29,9 @@ pub fn serve_floor(listener: &TcpListener) -> io::Result<()> {
     let awake = Arc::new(Awake::new(true));
     loop {
         let (stream, _) = listener.accept()?;
-        let socket = Arc::new(Socket::Tcp(stream));
+        let mut socket = Socket::from(stream);
         socket.prepare(WRITE_WAIT)?;
+        let socket = Arc::new(socket);
         let awake = Arc::clone(&awake);
         std::thread::spawn(move || {
             let link = Link::new(Arc::clone(&socket), &awake, MESSAGE_BYTES_MAX);

@@ -1,8 +1,9 @@
 //! Answers over HTTP: `/healthz`, `/readyz` and `/metrics` for machines, `/` for people.
 //!
-//! Answers are short and made at once, so requests are answered one at a time. A client has a
-//! second to send its request, of which only the first line and the token are read. Counts are in
-//! Prometheus's text format; nothing in them comes from a statement.
+//! Answers are short and made at once, so a few threads answer, each one request at a time. A
+//! client has a second to send its request, of which only the first line and the token are read,
+//! and to take the answer; at the end of the server it has no more time. Counts are in Prometheus's
+//! text format; nothing in them comes from a statement.
 
 use crate::counts::{Counts, TIMES};
 use crate::page::{self, Page};
@@ -12,10 +13,14 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The time that a client has to send its request, and to take the answer.
+/// Threads that answer: slow clients, which are on this machine, leave some to others.
+pub(crate) const THREADS: usize = 4;
+/// The time that a client has to send its request, and again to take the answer.
 const WAIT: Duration = Duration::from_secs(1);
+/// The pause between two looks at the time and at the end of the server.
+const LOOK: Duration = Duration::from_millis(50);
 /// Bytes that a request may have; browsers send cookies of other servers of this machine.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
@@ -29,7 +34,7 @@ pub(crate) fn answer_all(listener: &TcpListener, page: &Page, shared: &Shared) {
         match accepted {
             // A client that goes away needs no answer.
             Ok((stream, _)) => drop(answer(stream, page, shared)),
-            Err(_) => std::thread::sleep(WAIT),
+            Err(_) => std::thread::sleep(LOOK),
         }
     }
 }
@@ -39,26 +44,80 @@ type Answer = (&'static str, &'static str, String);
 
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-fn answer(mut stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(WAIT))?;
-    stream.set_write_timeout(Some(WAIT))?;
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while request.len() < REQUEST_BYTES_MAX && !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut part)? {
-            0 => break,
-            bytes => request.extend_from_slice(&part[..bytes]),
+/// A client, with the time that it has.
+struct Client<'a> {
+    stream: TcpStream,
+    until: Instant,
+    shared: &'a Shared,
+}
+
+impl Client<'_> {
+    /// Tries until it is done, or until the client's time has gone.
+    fn wait<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut TcpStream) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            if Instant::now() >= self.until || self.shared.is_ending() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match attempt(&mut self.stream) {
+                Err(error) if is_early(&error) => {}
+                done => return done,
+            }
         }
     }
+
+    /// The first bytes of the request, with all of its headers unless they are long.
+    fn request(&mut self) -> io::Result<Vec<u8>> {
+        let mut request = Vec::new();
+        let mut part = [0; 1024];
+        while request.len() < REQUEST_BYTES_MAX && !request.windows(4).any(|end| end == b"\r\n\r\n")
+        {
+            match self.wait(|stream| stream.read(&mut part))? {
+                0 => break,
+                bytes => request.extend_from_slice(&part[..bytes]),
+            }
+        }
+        Ok(request)
+    }
+
+    fn send(&mut self, answer: &str) -> io::Result<()> {
+        self.until = Instant::now() + WAIT;
+        let mut rest = answer.as_bytes();
+        while !rest.is_empty() {
+            let sent = self.wait(|stream| stream.write(rest))?;
+            rest = &rest[sent..];
+        }
+        Ok(())
+    }
+}
+
+fn is_early(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+fn answer(stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
+    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_write_timeout(Some(LOOK))?;
+    let until = Instant::now() + WAIT;
+    let mut client = Client {
+        stream,
+        until,
+        shared,
+    };
+    let request = client.request()?;
     let request = String::from_utf8_lossy(&request);
     let (state, kind, body) = content(&request, page, shared);
     let (length, policy) = (body.len(), page::POLICY);
-    write!(
-        stream,
+    client.send(&format!(
         "HTTP/1.1 {state}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
          Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
          Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}"
-    )
+    ))
 }
 
 fn content(request: &str, page: &Page, shared: &Shared) -> Answer {

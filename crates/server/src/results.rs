@@ -27,8 +27,6 @@ pub(crate) struct Results<'a> {
     /// Kind and format of each column.
     columns: Vec<(Kind, Format)>,
     scratch: String,
-    /// Rows of this call.
-    pub(crate) rows: u64,
     /// Whether any statement has ended.
     pub(crate) has_ended: bool,
     /// A COPY that sends data, whose end the client has not been told.
@@ -72,7 +70,6 @@ impl<'a> Results<'a> {
             formats,
             columns: Vec::new(),
             scratch: String::new(),
-            rows: 0,
             has_ended: false,
             is_copying_out: false,
             notices,
@@ -152,7 +149,6 @@ impl RowSink for Results<'_> {
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
         for row in batch.rows() {
             self.row(row, context)?;
-            self.rows += 1;
             self.send_much()?;
         }
         Ok(Flow::More)

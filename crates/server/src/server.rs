@@ -160,13 +160,16 @@ impl Server {
         }
         let listener = listen_on(address)?;
         self.http = listener.local_addr().ok();
-        let shared = Arc::clone(&self.shared);
-        let page = Page::new(&shared.sql).map_err(ServeError::Random)?;
+        let page = Page::new(&self.shared.sql).map_err(ServeError::Random)?;
         self.token = Some(page.token.clone());
-        let thread = Builder::new()
-            .name("http".into())
-            .spawn(move || http::answer_all(&listener, &page, &shared));
-        self.threads.push(thread.map_err(ServeError::Thread)?);
+        let asked = Arc::new((listener, page));
+        for _ in 0..http::THREADS {
+            let (asked, shared) = (Arc::clone(&asked), Arc::clone(&self.shared));
+            let thread = Builder::new()
+                .name("http".into())
+                .spawn(move || http::answer_all(&asked.0, &asked.1, &shared));
+            self.threads.push(thread.map_err(ServeError::Thread)?);
+        }
         Ok(())
     }
 
@@ -269,7 +272,8 @@ impl Server {
 
     /// Lets threads that accept see that the server ends: by a connection, which they drop.
     fn wake_listeners(&self) {
-        for address in [self.address, self.http].into_iter().flatten() {
+        let http = std::iter::repeat_n(self.http, http::THREADS);
+        for address in http.chain([self.address]).flatten() {
             drop(std::net::TcpStream::connect(address));
         }
         if let Some(path) = &self.socket {
@@ -340,8 +344,8 @@ fn listen_at(path: &Path) -> Result<Listener, ServeError> {
 impl Listener {
     fn accept(&self) -> io::Result<Socket> {
         match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| stream.into()),
         }
     }
 
@@ -370,7 +374,7 @@ impl Drop for Listener {
 }
 
 /// Gives a connection a thread of its own.
-fn serve(socket: Socket, shared: &Arc<Shared>) {
+fn serve(mut socket: Socket, shared: &Arc<Shared>) {
     let options = shared.options();
     if socket.prepare(options.write_wait).is_err() {
         return;

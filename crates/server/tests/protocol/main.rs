@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod notifications;
+mod portals;
+mod slow;
 mod transactions;
 
 use indelible::{Database, Method, Options};
@@ -377,6 +380,31 @@ fn sessions_end_when_they_last_too_long() {
     assert_eq!(client.until_ready(), "E[57P05] end");
 }
 
+/// The rest of the data of a COPY that had failed, or a Flush, made an idle session one that runs:
+/// it had no limits any more, and was told of no notifications.
+#[test]
+fn sessions_stay_idle_after_the_rest_of_a_copy() {
+    let fixture = Fixture::new(|_| {});
+    for rest in [
+        [message(b'd', b"2\n"), message(b'c', b"")].concat(),
+        message(b'f', b"enough\0"),
+        message(b'H', b""),
+    ] {
+        let mut client = fixture.client();
+        client.ask(&[query("create table if not exists t (a int)")]);
+        // All at once: the rest has come before the session is idle.
+        client.send(&[
+            query("set idle_session_timeout = 50"),
+            query("copy t from stdin"),
+            message(b'd', b"x\n"),
+            rest,
+        ]);
+        assert_eq!(client.until_ready(), "C[SET] Z[I]");
+        assert_eq!(client.until_ready(), "G E[22P02] Z[I]");
+        assert_eq!(client.until_ready(), "E[57P05] end");
+    }
+}
+
 #[test]
 fn each_statement_of_a_text_has_the_time_of_its_own() {
     let fixture = Fixture::new(|_| {});
@@ -429,52 +457,6 @@ fn sessions_end_each_other() {
     }
     other.send(&[end("terminate", other.number)]);
     assert!(other.until_end().ends_with("E[57P01] end"));
-}
-
-#[test]
-fn notifications_come_between_transactions() {
-    let fixture = Fixture::new(|_| {});
-    let (mut listener, mut sender) = (fixture.client(), fixture.client());
-    listener.ask(&[query("listen news")]);
-    sender.ask(&[query("begin; notify news, 'a'; notify news, 'b'")]);
-    sender.ask(&[query("commit")]);
-    // The listener is idle: they come without a question.
-    for text in ["a", "b"] {
-        let (kind, body) = listener.next().unwrap();
-        let expected = [
-            &sender.number.to_be_bytes(),
-            format!("news\0{text}\0").as_bytes(),
-        ]
-        .concat();
-        assert_eq!((kind, body), (b'A', expected));
-    }
-    // In a transaction they wait for its end, and come before the server says that it is ready.
-    listener.ask(&[query("begin")]);
-    sender.ask(&[query("notify news, 'c'")]);
-    assert_eq!(
-        listener.ask(&[query("select 1")]),
-        "T D[1] C[SELECT 1] Z[T]"
-    );
-    assert!(listener.has_no_answer());
-    assert_eq!(listener.ask(&[query("commit")]), "C[COMMIT] A Z[I]");
-    // Neither between Parse and Sync.
-    assert_eq!(
-        listener.ask(&[parse("", "select 1"), message(b'H', b""), sync()]),
-        "1 Z[I]"
-    );
-    listener.send(&[parse("", "select 1"), message(b'H', b"")]);
-    assert_eq!(listener.next().unwrap().0, b'1');
-    sender.ask(&[query("notify news, 'd'")]);
-    assert!(listener.has_no_answer());
-    assert_eq!(listener.ask(&[sync()]), "A Z[I]");
-    // A session hears itself, and after UNLISTEN nothing.
-    assert_eq!(listener.ask(&[query("notify news")]), "C[NOTIFY] A Z[I]");
-    listener.ask(&[query("unlisten news")]);
-    sender.ask(&[query("notify news")]);
-    assert_eq!(
-        listener.ask(&[query("select 1")]),
-        "T D[1] C[SELECT 1] Z[I]"
-    );
 }
 
 #[test]

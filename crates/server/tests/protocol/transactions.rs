@@ -3,7 +3,7 @@
 //!
 //! Each conversation is a line of the kinds of its answers.
 
-use crate::{Fixture, bind, execute, named, parse, query, sync};
+use crate::{Client, Fixture, bind, execute, named, parse, query, sync};
 
 #[test]
 fn texts_of_several_statements_are_one_transaction() {
@@ -177,4 +177,103 @@ fn a_portal_runs_the_statement_that_it_was_bound_to() {
         sync(),
     ]);
     assert_eq!(answers, "1 2 3 D[7] C[SELECT 1] Z[I]");
+}
+
+/// `DISCARD ALL` left temporary tables and held cursors alive, and did the rest inside of blocks,
+/// whose end could not undo it.
+#[test]
+fn all_is_discarded_outside_of_transactions_alone() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query(
+        "create temp table t (a int); insert into t values (1)",
+    )]);
+    client.ask(&[query(
+        "begin; declare c cursor with hold for select a from t; commit",
+    )]);
+    assert_eq!(
+        client.ask(&[query("begin; discard all")]),
+        "C[BEGIN] E[25001] Z[E]"
+    );
+    client.ask(&[query("rollback")]);
+    for text in ["select 1; discard all", "discard all; select 1"] {
+        let answers = client.ask(&[query(text)]);
+        assert!(answers.ends_with("E[25001] Z[I]"), "{answers}");
+    }
+    let discard = [parse("", "discard all"), bind("", "", &[]), execute("", 0)].concat();
+    assert_eq!(
+        client.ask(&[
+            parse("", "select a from t"),
+            bind("", "", &[]),
+            execute("", 0),
+            discard.clone(),
+            sync()
+        ]),
+        "1 2 D[1] C[SELECT 1] 1 2 E[25001] Z[I]"
+    );
+    assert_eq!(client.ask(&[query("fetch 0 from c")]), "T C[FETCH 0] Z[I]");
+    assert_eq!(client.ask(&[discard, sync()]), "1 2 C[DISCARD ALL] Z[I]");
+    assert_eq!(client.ask(&[query("fetch 0 from c")]), "E[34000] Z[I]");
+    assert_eq!(client.ask(&[query("select a from t")]), "E[42P01] Z[I]");
+    client.ask(&[query("create temp table t (a int)")]);
+    assert_eq!(client.ask(&[query("discard all")]), "C[DISCARD ALL] Z[I]");
+    assert_eq!(client.ask(&[query("select a from t")]), "E[42P01] Z[I]");
+    // Its smaller kin is undone with its transaction.
+    client.ask(&[query("create temp table t (a int)")]);
+    assert_eq!(
+        client.ask(&[query("begin; discard temp; select a from t")]),
+        "C[BEGIN] C[DISCARD TEMP] E[42P01] Z[E]"
+    );
+    assert_eq!(
+        client.ask(&[query("rollback; select a from t")]),
+        "C[ROLLBACK] T C[SELECT 0] Z[I]"
+    );
+}
+
+/// Statements of a text without BEGIN were prepared, or committed, without a warning. Those of a
+/// pipeline were prepared, and what ends a prepared transaction ran in a text with others.
+#[test]
+fn transactions_without_a_block_end_with_a_warning() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int)")]);
+    let piped = |client: &mut Client, texts: &[&str]| {
+        let one = |text: &&str| [parse("", text), bind("", "", &[]), execute("", 0)].concat();
+        let mut messages: Vec<_> = texts.iter().map(one).collect();
+        messages.push(sync());
+        client.ask(&messages)
+    };
+    for (text, answers) in [
+        (
+            "insert into t values (1); prepare transaction 'x'",
+            "C[INSERT 0 1] N[25P01] C[PREPARE TRANSACTION] Z[I]",
+        ),
+        ("prepare transaction 'y'", "N[25P01] C[ROLLBACK] Z[I]"),
+        (
+            "prepare transaction 'y'; select 1",
+            "N[25P01] C[PREPARE TRANSACTION] T D[1] C[SELECT 1] Z[I]",
+        ),
+        ("rollback prepared 'y'; select 1", "E[25001] Z[I]"),
+        ("rollback prepared 'y'", "C[ROLLBACK PREPARED] Z[I]"),
+        (
+            "insert into t values (2); commit; select 1",
+            "C[INSERT 0 1] N[25P01] C[COMMIT] T D[1] C[SELECT 1] Z[I]",
+        ),
+    ] {
+        assert_eq!(client.ask(&[query(text)]), answers, "{text}");
+    }
+    for (end, answers) in [
+        ("prepare transaction 'z'", "N[25P01] C[ROLLBACK]"),
+        ("commit", "N[25P01] C[COMMIT]"),
+    ] {
+        assert_eq!(
+            piped(&mut client, &["insert into t values (3)", end]),
+            format!("1 2 C[INSERT 0 1] 1 2 {answers} Z[I]")
+        );
+    }
+    assert_eq!(
+        client.ask(&[query("select a from t; select gid from pg_prepared_xacts")]),
+        "T D[2] D[3] D[3] C[SELECT 3] T D[x] C[SELECT 1] Z[I]"
+    );
+    client.ask(&[query("rollback prepared 'x'")]);
 }

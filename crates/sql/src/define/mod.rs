@@ -45,7 +45,7 @@ mod types;
 mod view;
 
 pub(crate) use role::no_role;
-pub(crate) use view::select_into;
+pub(crate) use view::{select_into, table_of_select};
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;

@@ -49,7 +49,9 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
         }
         Statement::Discard { object_type } => match object_type {
             DiscardObject::ALL => {
+                session.must_be_alone("DISCARD ALL")?;
                 session.reset_everything();
+                session.drop_temporary()?;
                 "DISCARD ALL"
             }
             DiscardObject::SEQUENCES => {
@@ -171,14 +173,31 @@ impl Session {
         Ok(())
     }
 
+    /// Fails if others belong to the transaction of a statement which cannot be undone.
+    fn must_be_alone(&self, command: &str) -> Result<()> {
+        let place = match () {
+            () if self.transaction.is_block() || self.is_together => {
+                "run inside a transaction block"
+            }
+            () if self.transaction.has_read => "be executed within a pipeline",
+            () => return Ok(()),
+        };
+        let message = format!("{command} cannot {place}");
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+    }
+
     /// Drops the temporary objects of the session.
     fn drop_temporary(&mut self) -> Result<()> {
         let Some(namespace) = self.environment.names.temporary else {
             return Ok(());
         };
+        let is_inside = |object: &&Arc<Object>| object.namespace == namespace;
+        // A session without any does not wait for the definitions of others.
+        if !self.catalog().objects().any(|object| is_inside(&object)) {
+            return Ok(());
+        }
         self.begin_definition()?;
         loop {
-            let is_inside = |object: &&Arc<Object>| object.namespace == namespace;
             let Some(object) = self.catalog().objects().find(is_inside).cloned() else {
                 return Ok(());
             };

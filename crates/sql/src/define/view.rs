@@ -13,7 +13,7 @@ use crate::types::Type;
 use sql_parse::{Parsed, ident_text, object_name, stored_text};
 use sqlparser::ast::{
     CreateTableOptions, CreateView, Expr, GroupByExpr, Ident, ObjectName, Query, Select,
-    SelectItem, SetExpr, SqlOption, Statement,
+    SelectInto, SelectItem, SetExpr, SqlOption, Statement,
 };
 use std::sync::Arc;
 
@@ -236,10 +236,9 @@ fn check_replaced(before: &[(String, Type)], after: &[(String, Type)]) -> Result
 
 /// Creates the table of `SELECT ... INTO`; none for another statement.
 pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Option<Completion>> {
-    let Statement::Query(query) = &*parsed.statement else {
-        return Ok(None);
-    };
-    let Some(into) = first_select(&query.body).and_then(|select| select.into.as_ref()) else {
+    let (Statement::Query(query), Some(into)) =
+        (&*parsed.statement, table_of_select(&parsed.statement))
+    else {
         return Ok(None);
     };
     session.begin_definition()?;
@@ -265,6 +264,14 @@ pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Opti
     let table = (namespace, name.as_str());
     let completion = session.create_as(parsed, table, (&[], true), &query)?;
     Ok(Some(completion))
+}
+
+/// The table that `SELECT ... INTO` makes; none for another statement.
+pub(crate) fn table_of_select(statement: &Statement) -> Option<&SelectInto> {
+    let Statement::Query(query) = statement else {
+        return None;
+    };
+    first_select(&query.body)?.into.as_ref()
 }
 
 /// The first `SELECT` of a query, which is the one that may have `INTO`.
@@ -350,7 +357,10 @@ impl Session {
         }
         let oid = self.sql.next_oid(1);
         self.make_table(oid, (namespace, name), columns, &Written::default())?;
-        let rows = if with_data { self.fill(oid, &plan)? } else { 0 };
+        if !with_data {
+            return Ok(Completion::new("CREATE TABLE AS"));
+        }
+        let rows = self.fill(oid, &plan)?;
         Ok(Completion::with_rows("SELECT", rows))
     }
 }

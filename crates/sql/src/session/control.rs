@@ -91,7 +91,7 @@ impl Session {
         result
     }
 
-    fn begin(&mut self, block: Block) -> Result<()> {
+    pub(super) fn begin(&mut self, block: Block) -> Result<()> {
         let modes = self.environment.host.variables.modes();
         self.transaction.isolation = modes.isolation;
         self.transaction.isolation_name = modes.isolation_name;
@@ -131,27 +131,40 @@ impl Session {
             self.abort();
             return Err(error);
         }
+        let announced = std::mem::take(&mut self.environment.host.announced);
+        // All sessions count on it, so that a commit leaves the count alone if it can.
+        let has_more = self.transaction.defines || !announced.notifications.is_empty();
+        let sql = has_more.then(|| Arc::clone(&self.sql));
+        let sql = sql.as_deref();
+        let turn = sql.map(|sql| sql.registry.begin_delivery(&announced.notifications));
+        let turn = match turn.transpose() {
+            Ok(turn) => turn,
+            Err(error) => {
+                self.abort();
+                return Err(error);
+            }
+        };
         self.close_portals();
         let durability = self.environment.host.variables.modes().durability;
-        let committed = if self.transaction.defines {
-            let sql = Arc::clone(&self.sql);
-            // A session that waits for this transaction's locks sees its catalogue.
-            let mut shared = sql.catalog_to_replace();
-            let committed = self.connection.commit(durability);
-            if committed.is_ok() {
-                *shared = Arc::clone(self.catalog());
+        let committed = match sql {
+            Some(sql) if self.transaction.defines => {
+                // A session that waits for this transaction's locks sees its catalogue.
+                let mut shared = sql.catalog_to_replace();
+                let committed = self.connection.commit(durability);
+                if committed.is_ok() {
+                    *shared = Arc::clone(self.catalog());
+                }
+                committed
             }
-            committed
-        } else {
-            self.connection.commit(durability)
+            _ => self.connection.commit(durability),
         };
-        let announced = std::mem::take(&mut self.environment.host.announced);
         self.end();
         self.end_settings(committed.is_ok());
         let report = committed?;
         self.environment.host.peer.counts.committed(&report);
         self.last_commit = Some(report);
         self.announce(announced);
+        drop(turn);
         Ok(())
     }
 
@@ -330,23 +343,32 @@ impl Session {
         let modes = self.transaction.modes();
         let command = match self.transaction.block {
             Block::Idle => {
-                let message = "there is no transaction in progress";
-                self.environment
-                    .host
-                    .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+                self.warn_without_block();
                 return Ok("COMMIT");
             }
             Block::Failed => {
                 self.abort();
                 "ROLLBACK"
             }
-            Block::Implicit | Block::Open => {
+            Block::Implicit => {
+                self.warn_without_block();
+                self.commit()?;
+                "COMMIT"
+            }
+            Block::Open => {
                 self.commit()?;
                 "COMMIT"
             }
         };
         self.chain(chain, modes)?;
         Ok(command)
+    }
+
+    /// Warns of a statement that ends a block where there is none.
+    pub(super) fn warn_without_block(&mut self) {
+        let message = "there is no transaction in progress";
+        let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+        self.environment.host.warning(state, message);
     }
 
     /// Only a block can be followed by another one.
@@ -361,10 +383,7 @@ impl Session {
         self.check_chain(chain, "ROLLBACK AND CHAIN")?;
         let modes = self.transaction.modes();
         if matches!(self.transaction.block, Block::Idle | Block::Implicit) {
-            let message = "there is no transaction in progress";
-            self.environment
-                .host
-                .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+            self.warn_without_block();
         }
         self.abort();
         self.chain(chain, modes)

@@ -187,7 +187,7 @@ impl Session {
             let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
             return Err(error.detail("Holdable cursors must be READ ONLY."));
         }
-        if self.cursors.contains_key(&name) {
+        if self.has_portal(&name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
@@ -264,15 +264,29 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
-        let fetched = self.fetch_from(&mut cursor, direction, sink);
+        let steps = steps(direction, cursor.place);
+        let fetched = steps.and_then(|steps| self.fetch_from(&mut cursor, steps, sink));
         self.cursors.insert(name.to_owned(), cursor);
         Ok(Completion::with_rows("FETCH", fetched?))
+    }
+
+    /// Hands over the next rows of a cursor, at most so many; their number.
+    pub(super) fn fetch_on(
+        &mut self,
+        name: &str,
+        count: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        let fetched = self.fetch_from(&mut cursor, Steps::Forward(count), sink);
+        self.cursors.insert(name.to_owned(), cursor);
+        fetched
     }
 
     fn fetch_from(
         &mut self,
         cursor: &mut Cursor,
-        direction: &FetchDirection,
+        steps: Steps,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
         if let Some(columns) = &cursor.running.plan.columns {
@@ -281,7 +295,7 @@ impl Session {
         let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
         let mut out = Batch::new(width);
         let mut rows = 0;
-        let steps = match steps(direction, cursor.place)? {
+        let steps = match steps {
             // The end is known when all rows have come.
             Steps::FromEnd(back) => {
                 self.row_at(cursor, u64::MAX)?;
@@ -427,6 +441,12 @@ impl Session {
             .any(|cursor| cursor.life == Life::Held)
     }
 
+    /// Closes all cursors.
+    pub(super) fn drop_cursors(&mut self) {
+        self.cursors.clear();
+        self.environment.host.cursors.clear();
+    }
+
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
         self.keep_cursors(|cursor| cursor.life == Life::Kept);
@@ -454,8 +474,7 @@ impl Session {
     fn close(&mut self, cursor: &CloseCursor) -> Result<Completion> {
         match cursor {
             CloseCursor::All => {
-                self.cursors.clear();
-                self.environment.host.cursors.clear();
+                self.drop_cursors();
                 Ok(Completion::new("CLOSE CURSOR ALL"))
             }
             CloseCursor::Specific { name } => {
@@ -481,15 +500,20 @@ impl Session {
             ));
         }
         let plan = self.plan(&parsed, types)?;
+        let text = Arc::clone(&parsed.text);
+        let mut prepared = Prepared::new(Some(parsed), types);
+        if let Some(plan) = &plan {
+            prepared.fix_parameters(plan);
+            prepared.promise(plan);
+        }
         let shown = ShownStatement {
-            statement: Arc::clone(&parsed.text),
+            statement: text,
             types: plan.map_or_else(Vec::new, |plan| plan.parameters.clone()),
             made_at: self.environment.context().statement_start,
         };
         let statements = &mut self.environment.host.statements;
         statements.insert(name.to_owned(), shown);
-        self.prepared
-            .insert(name.to_owned(), Prepared::new(Some(parsed), types));
+        self.prepared.insert(name.to_owned(), prepared);
         Ok(Completion::new("PREPARE"))
     }
 

@@ -2,15 +2,16 @@
 //!
 //! A prepared statement is parsed once, and planned again when the catalogue or the settings have
 //! changed. A portal is a prepared statement with values; it may stop after some rows, keeps its
-//! place, and ends with its transaction.
+//! place, and ends with its transaction (see `portal`).
 
 use super::Session;
 use super::explain::explain_columns;
 use super::settings::{asked_name, shown_columns};
+use crate::define::table_of_select;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
-use crate::state::{Planned, Portal, Prepared, TransactionStatus};
+use crate::state::{Block, Planned, Portal, Prepared, Progress, TransactionStatus, check_promised};
 use crate::types::{Datum, Type};
 use sql_parse::{Own, Parsed, ident_text, object_name, parse};
 use sqlparser::ast::Statement;
@@ -58,11 +59,14 @@ impl Session {
                 .prepared
                 .get(statement)
                 .ok_or_else(|| no_statement(statement))?;
-            if !portal.is_empty() && session.portals.contains_key(portal) {
+            if !portal.is_empty() && session.has_portal(portal) {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
-            let mut bound = std::mem::take(&mut session.spare_portal);
+            let mut bound = match session.portals.remove(portal) {
+                Some(unnamed) => unnamed,
+                None => std::mem::take(&mut session.spare_portal),
+            };
             bound.rebind(statement, prepared, values);
             bound.level = session.transaction.level();
             session.portals.insert(portal.to_owned(), bound);
@@ -82,17 +86,20 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         let Some(mut bound) = self.portals.remove(portal) else {
+            if self.has_portal(portal) {
+                return self.execute_cursor(portal, rows_max, sink);
+            }
             self.fail();
             return Err(no_portal(portal));
         };
         let text = bound.parsed.as_ref().map(|parsed| parsed.text.clone());
         self.begin_text(text.as_deref().unwrap_or_default())?;
         let watch = self.watch();
-        let is_continued = bound.running.is_some();
-        let before = bound.running.as_ref().map_or(0, |running| running.rows);
+        let is_continued = !matches!(bound.progress, Progress::Bound);
+        let before = bound.rows_of_plan();
         let is_deep = bound.parsed.as_ref().is_some_and(|parsed| parsed.is_deep);
-        let completion = self.with_stack(is_deep, sink, |session, sink| {
-            session.run_portal(&mut bound, rows_max, sink)
+        let mut completion = self.with_stack(is_deep, sink, |session, sink| {
+            session.run_portal(portal, &mut bound, rows_max, sink)
         });
         self.end_text();
         let counted = bound.parsed.as_ref();
@@ -100,16 +107,17 @@ impl Session {
         if let (Ok(completion), Some(text)) = (&completion, &counted) {
             // Changes are made before the first row of `RETURNING`.
             let rows = match completion.rows.unwrap_or(0) {
-                _ if is_continued && completion.command != "SELECT" => 0,
-                rows => rows.saturating_sub(before),
+                _ if before.is_some() && completion.command != "SELECT" => 0,
+                rows => rows.saturating_sub(before.unwrap_or(0)),
             };
             self.note(text, rows, is_continued, watch);
         }
-        // The end of a transaction ends its portals, so it stays only if it can go on.
-        let is_suspended = completion
-            .as_ref()
-            .is_ok_and(|completion| completion.is_suspended);
-        if is_suspended {
+        if let (Ok(completion), Some(before)) = (&mut completion, before) {
+            // The tag has the rows of this call, not those of the calls before it.
+            completion.rows = bound.rows_of_plan().map(|rows| rows - before);
+        }
+        bound.end_plan(&completion);
+        if completion.is_ok() && self.is_portal_alive(&bound) {
             self.portals.insert(portal.to_owned(), bound);
         } else {
             self.spare_portal = bound;
@@ -119,6 +127,7 @@ impl Session {
 
     fn run_portal(
         &mut self,
+        name: &str,
         portal: &mut Portal,
         rows_max: u64,
         sink: &mut dyn RowSink,
@@ -126,23 +135,21 @@ impl Session {
         let Some(parsed) = portal.parsed.clone() else {
             return Ok(Completion::new(""));
         };
-        if let Some(running) = &mut portal.running {
+        if !matches!(portal.progress, Progress::Bound) {
             return self.guarded(|session| {
-                session.attempt(|session| session.run_on(running, rows_max, sink))
+                session.attempt(|session| session.run_portal_on(name, portal, rows_max, sink))
             });
         }
         self.is_alone = false;
+        self.is_together = false;
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed)? {
+                portal.progress = Progress::Done;
                 return Ok(completion);
             }
             session.attempt(|session| {
                 let Some(mut plan) = session.plan_portal(portal, &parsed)? else {
-                    if let Statement::Declare { stmts, .. } = &*parsed.statement {
-                        let values = (&portal.declared[..], &portal.values[..]);
-                        return session.declare(&parsed, stmts, values);
-                    }
-                    return session.execute(&parsed, sink);
+                    return session.run_without_plan(portal, &parsed, rows_max, sink);
                 };
                 while session.lock_targets(&plan)? {
                     let again = session.plan_portal(portal, &parsed)?;
@@ -155,11 +162,13 @@ impl Session {
                     let mut values = std::mem::take(&mut session.point.parameters);
                     values.clear();
                     values.append(&mut portal.values);
-                    return session.run_point(&plan, point, values, sink);
+                    let completion = session.run_point(&plan, point, values, sink)?;
+                    portal.progress = Progress::after(&completion, plan.columns.is_some());
+                    return Ok(completion);
                 }
                 let mut running = session.begin_plan(&plan, portal.values.clone())?;
                 let completion = session.run_on(&mut running, rows_max, sink)?;
-                portal.running = Some(Box::new(running));
+                portal.progress = Progress::Running(Box::new(running));
                 Ok(completion)
             })
         })
@@ -169,13 +178,19 @@ impl Session {
     fn plan_portal(&mut self, portal: &Portal, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
         let is_same = |prepared: &Prepared| {
             let own = prepared.parsed.as_ref();
-            prepared.declared == portal.declared
-                && own.is_some_and(|own| Arc::ptr_eq(&own.text, &parsed.text))
+            own.is_some_and(|own| Arc::ptr_eq(&own.statement, &parsed.statement))
         };
-        match self.prepared.get(&portal.statement).is_some_and(is_same) {
-            true => self.plan_prepared(&portal.statement),
-            false => self.plan(parsed, &portal.declared),
+        if self.prepared.get(&portal.statement).is_some_and(is_same) {
+            return self.plan_prepared(&portal.statement);
         }
+        if table_of_select(&parsed.statement).is_some() {
+            return Ok(None);
+        }
+        let plan = self.plan(parsed, &portal.declared)?;
+        if let Some(plan) = &plan {
+            check_promised(portal.promised.as_deref(), plan)?;
+        }
+        Ok(plan)
     }
 
     /// Runs a prepared statement by its point plan, and ends what it began: as [`Session::bind`],
@@ -319,6 +334,9 @@ impl Session {
                             let types = session.declared(statement);
                             let query = Statement::Query(query);
                             let (plan, _) = session.plan_cursor(&parsed, &query, &types)?;
+                            if let Some(prepared) = session.prepared.get_mut(statement) {
+                                prepared.fix_parameters(&plan);
+                            }
                             return Ok(Described {
                                 plan: Some(plan),
                                 columns: None,
@@ -326,9 +344,14 @@ impl Session {
                             });
                         }
                         let plan = session.plan_prepared(statement)?;
-                        let columns = match plan {
-                            Some(_) => None,
-                            None => session.columns_of(&parsed.statement)?,
+                        let columns = match &plan {
+                            Some(plan) => {
+                                if let Some(prepared) = session.prepared.get_mut(statement) {
+                                    prepared.promise(plan);
+                                }
+                                None
+                            }
+                            None => session.columns_of(&parsed)?,
                         };
                         Ok(Described {
                             plan,
@@ -348,8 +371,9 @@ impl Session {
     }
 
     /// The columns of the result of a statement that has no plan.
-    fn columns_of(&mut self, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
-        Ok(match statement {
+    pub(super) fn columns_of(&mut self, parsed: &Parsed) -> Result<Option<Vec<OutputColumn>>> {
+        Ok(match &*parsed.statement {
+            Statement::Fetch { .. } if parsed.is_move => None,
             Statement::ShowVariable { variable } => Some(shown_columns(&asked_name(variable))),
             Statement::Fetch { name, .. } => self.cursor_columns(&ident_text(name))?,
             Statement::Execute {
@@ -375,19 +399,25 @@ impl Session {
         {
             return Ok(Some(Arc::clone(&planned.plan)));
         }
-        let Some(parsed) = prepared.parsed.clone() else {
+        // `SELECT INTO` is a definition.
+        let parsed = prepared.parsed.clone();
+        let Some(parsed) = parsed.filter(|parsed| table_of_select(&parsed.statement).is_none())
+        else {
             return Ok(None);
         };
         let declared = prepared.declared.clone();
         let Some(plan) = self.plan(&parsed, &declared)? else {
             return Ok(None);
         };
-        let prepared = self.prepared.get_mut(statement);
-        if let Some(prepared) = prepared.filter(|_| !plan.is_momentary) {
-            prepared.planned = Some(Planned {
-                plan: Arc::clone(&plan),
-                versions,
-            });
+        if let Some(prepared) = self.prepared.get_mut(statement) {
+            check_promised(prepared.promised.as_deref(), &plan)?;
+            prepared.fix_parameters(&plan);
+            if !plan.is_momentary {
+                prepared.planned = Some(Planned {
+                    plan: Arc::clone(&plan),
+                    versions,
+                });
+            }
         }
         Ok(Some(plan))
     }
@@ -395,11 +425,6 @@ impl Session {
     /// Forgets a prepared statement, if there is one.
     pub fn close_statement(&mut self, name: &str) {
         self.prepared.remove(name);
-    }
-
-    /// Ends a portal, if there is one.
-    pub fn close_portal(&mut self, name: &str) {
-        self.portals.remove(name);
     }
 
     /// Ends what was sent together: commits the implicit transaction.
@@ -410,29 +435,12 @@ impl Session {
     pub fn sync(&mut self) -> Result<()> {
         let begun = Instant::now();
         let ended = self.end_implicit();
+        if self.transaction.block == Block::Idle {
+            self.drop_portals();
+        }
         self.count_noted(begun.elapsed());
         self.end_text();
         ended
-    }
-
-    /// Ends the portals and cursors that were made since a level of the transaction has begun.
-    pub(super) fn undo_portals(&mut self, level: usize) {
-        self.portals.retain(|_, portal| portal.level < level);
-        self.undo_cursors(level);
-    }
-
-    /// Makes the portals and cursors of higher levels of the transaction those of this one.
-    pub(super) fn release_portals(&mut self, level: usize) {
-        for portal in self.portals.values_mut() {
-            portal.level = portal.level.min(level);
-        }
-        self.release_cursors(level);
-    }
-
-    /// Ends all portals, with their transaction.
-    pub(super) fn close_portals(&mut self) {
-        self.portals.clear();
-        self.close_cursors();
     }
 }
 
@@ -462,7 +470,7 @@ impl Described {
 }
 
 /// Whether a statement is answered in a block that has failed.
-fn ends_transaction(parsed: &Parsed) -> bool {
+pub(super) fn ends_transaction(parsed: &Parsed) -> bool {
     let is_end = |statement: &Statement| {
         matches!(
             statement,

@@ -13,6 +13,7 @@
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `explain` | plans, and what running them has cost |
 //! | `extended` | prepared statements and portals |
+//! | `portal` | portals that have rows left, or none any more |
 //! | `settings` | `SET`, `SHOW` and their kin |
 //! | `statistics` | statements as `pg_stat_statements` counts them |
 //! | `two_phase` | transactions that are prepared, and committed or undone by name |
@@ -33,6 +34,7 @@ mod execute;
 mod explain;
 mod extended;
 mod newest;
+mod portal;
 mod settings;
 mod statistics;
 mod two_phase;
@@ -82,6 +84,8 @@ pub struct Session {
     is_alone: bool,
     /// Whether an object is being dropped with all that needs it, whoever owns that.
     pub(crate) drops: bool,
+    /// Whether it was sent in one text with others.
+    pub(crate) is_together: bool,
     /// The fingerprint of the statement, whose memory the next one uses.
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
@@ -180,6 +184,7 @@ impl Session {
             point: PointMemory::default(),
             is_alone: false,
             drops: false,
+            is_together: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             ran: None,
@@ -206,7 +211,7 @@ impl Session {
     fn run_text(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
         let watch = self.watch();
         if let Some(completion) = self.run_cached(text, sink)? {
-            self.portals.remove("");
+            self.spare_unnamed_portal();
             self.end_implicit()?;
             sink.complete(&completion)?;
             let shape = Some(self.fingerprint.shape());
@@ -220,8 +225,9 @@ impl Session {
                 return Err(error);
             }
         };
-        self.portals.remove("");
+        self.spare_unnamed_portal();
         self.is_alone = parsed.len() == 1;
+        self.is_together = parsed.len() > 1;
         for (place, statement) in (1..).zip(&parsed) {
             let watch = self.watch();
             let completion = self.with_stack(statement.is_deep, sink, |session, sink| {

@@ -42,13 +42,15 @@ impl Session {
         }
     }
 
-    /// Forgets all that the session has kept: settings, prepared statements, portals.
+    /// Forgets what the session has kept, but its temporary objects: settings, prepared statements,
+    /// portals and all cursors.
     pub(crate) fn reset_everything(&mut self) {
         self.environment.host.session_role = self.environment.host.login_role;
         self.reset_all();
         self.prepared.clear();
         self.environment.host.statements.clear();
-        self.close_portals();
+        self.drop_portals();
+        self.drop_cursors();
         self.environment.host.sequences = crate::state::SessionSequences::default();
         self.connection.advisory_unlock_all();
         self.environment.host.announced.listens.push(Listen::EndAll);

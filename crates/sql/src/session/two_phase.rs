@@ -25,9 +25,9 @@ impl Session {
             TwoPhase::RollBack => "ROLLBACK PREPARED",
         };
         match self.transaction.block {
-            Block::Idle => {}
+            Block::Idle if !self.is_together => {}
             Block::Failed => return Err(failed_block()),
-            Block::Implicit | Block::Open => {
+            Block::Idle | Block::Implicit | Block::Open => {
                 let message = format!("{command} cannot run inside a transaction block");
                 return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
             }
@@ -38,17 +38,23 @@ impl Session {
 
     fn prepare_transaction(&mut self, name: &str) -> Result<&'static str> {
         match self.transaction.block {
-            Block::Idle => {
-                let message = "there is no transaction in progress";
-                let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
-                self.environment.host.warning(state, message);
+            // The statements of a text are a transaction that can be prepared; those of a pipeline
+            // are none, and are committed.
+            Block::Idle | Block::Implicit if !self.is_together => {
+                self.warn_without_block();
+                self.end_implicit()?;
                 return Ok("ROLLBACK");
             }
+            Block::Idle => {
+                self.warn_without_block();
+                self.begin(Block::Implicit)?;
+            }
+            Block::Implicit => self.warn_without_block(),
             Block::Failed => {
                 self.abort();
                 return Ok("ROLLBACK");
             }
-            Block::Implicit | Block::Open => {}
+            Block::Open => {}
         }
         let checked = self.end_deferral();
         if let Err(error) = checked.and_then(|()| self.check_preparable(name)) {

@@ -1,21 +1,27 @@
 //! Prepared statements and portals.
 //!
-//! A plan is kept with the versions of the catalogue and the settings that it was made under; a
-//! portal keeps the operators of its plan between its rows.
+//! A plan is kept with the versions of the catalogue and the settings that it was made under. The
+//! types of the parameters are those of the first plan, and the columns of the result those that
+//! the client was told of: a later plan with others is an error. A portal keeps the operators of
+//! its plan between its rows.
 
+use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
-use crate::sink::Batch;
+use crate::sink::{Batch, Completion, OutputColumn};
 use crate::types::{Datum, Type};
 use sql_parse::Parsed;
-use sql_rows::Columns;
+use sql_rows::{Columns, SegmentCache, Store};
 use std::sync::Arc;
 
 /// A statement that is parsed, and its plan.
 pub(crate) struct Prepared {
     /// None for an empty text.
     pub(crate) parsed: Option<Parsed>,
+    /// Types of its parameters: those that were declared, and all of them after the first plan.
     pub(crate) declared: Vec<Option<Type>>,
+    /// Columns of its result, once the client was told of them.
+    pub(crate) promised: Option<Arc<[OutputColumn]>>,
     pub(crate) planned: Option<Planned>,
 }
 
@@ -32,9 +38,41 @@ impl Prepared {
         Self {
             parsed,
             declared: declared.to_vec(),
+            promised: None,
             planned: None,
         }
     }
+
+    /// Gives the parameters the types that a plan has found for them.
+    pub(crate) fn fix_parameters(&mut self, plan: &Plan) {
+        let is_open = self.declared.iter().any(Option::is_none);
+        if is_open || self.declared.len() != plan.parameters.len() {
+            self.declared = plan.parameters.iter().copied().map(Some).collect();
+        }
+    }
+
+    /// Keeps the columns of a plan, of which the client is told.
+    pub(crate) fn promise(&mut self, plan: &Plan) {
+        if self.promised.is_none() {
+            self.promised = plan.columns.as_deref().map(Arc::from);
+        }
+    }
+}
+
+/// Fails if a plan has other columns than those that the client was told of.
+pub(crate) fn check_promised(promised: Option<&[OutputColumn]>, plan: &Plan) -> Result<()> {
+    let Some(promised) = promised else {
+        return Ok(());
+    };
+    let columns = plan.columns.as_deref().unwrap_or_default();
+    let is_same = |(own, other): (&OutputColumn, &OutputColumn)| {
+        own.name == other.name && own.data_type == other.data_type
+    };
+    if promised.len() == columns.len() && promised.iter().zip(columns).all(is_same) {
+        return Ok(());
+    }
+    let message = "cached plan must not change result type";
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// A statement with the values of its parameters, and the place where it has stopped.
@@ -42,10 +80,11 @@ impl Prepared {
 pub(crate) struct Portal {
     pub(crate) parsed: Option<Parsed>,
     pub(crate) statement: String,
-    /// Types of its parameters, as they were declared.
+    /// Types of its parameters, and columns of its result, as its statement has them.
     pub(crate) declared: Vec<Option<Type>>,
+    pub(crate) promised: Option<Arc<[OutputColumn]>>,
     pub(crate) values: Vec<Datum>,
-    pub(crate) running: Option<Box<Running>>,
+    pub(crate) progress: Progress,
     /// The level of the transaction that has bound it: it goes with that savepoint.
     pub(crate) level: usize,
 }
@@ -57,10 +96,37 @@ impl Portal {
         self.statement.clear();
         self.statement.push_str(statement);
         self.declared.clone_from(&prepared.declared);
+        self.promised.clone_from(&prepared.promised);
         self.values.clear();
         self.values.extend_from_slice(values);
-        self.running = None;
+        self.progress = Progress::Bound;
     }
+}
+
+/// The way of a portal through its statement.
+#[derive(Default)]
+pub(crate) enum Progress {
+    /// It has not run.
+    #[default]
+    Bound,
+    /// Its plan has stopped after some rows.
+    Running(Box<Running>),
+    /// The rows of a statement without a plan are here, and some were handed over.
+    Held(Box<Held>),
+    /// All rows were handed over; this is its answer from now on.
+    Over(Completion),
+    /// It has no rows, and cannot run again.
+    Done,
+}
+
+/// Rows of a statement that has ended, which are handed over in parts.
+pub(crate) struct Held {
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) rows: Store,
+    pub(crate) place_of_rows: SegmentCache,
+    /// Rows handed over.
+    pub(crate) next: u64,
+    pub(crate) completion: Completion,
 }
 
 /// A plan that runs.

@@ -8,19 +8,23 @@
 use super::{Block, now};
 use crate::error::{Result, SqlError, SqlState};
 use indelible::{CommitReport, Connection, Database, Interrupt};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Bytes of a statement's text that others see, as in PostgreSQL's `track_activity_query_size`.
 const TEXT_BYTES_MAX: usize = 1024;
-/// Notifications that wait for a session which does not take them; later ones are lost.
-const WAITING_MAX: usize = 100_000;
+/// Bytes of notifications that wait for a session which does not take them: commits that would add
+/// to them fail.
+const WAITING_BYTES_MAX: usize = 128 << 20;
 
 /// All sessions, by their numbers.
 #[derive(Default)]
 pub(crate) struct Registry {
     peers: RwLock<BTreeMap<i32, Arc<Peer>>>,
+    /// Held by a transaction with notifications from before its commit until they are delivered, so
+    /// that they come in the order of the commits, and there is room for them.
+    delivery: Mutex<()>,
     /// Counts of the sessions that have ended.
     ended: Counts,
 }
@@ -43,7 +47,7 @@ pub(crate) mod cost {
 }
 
 /// A message of `NOTIFY`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Notification {
     /// The number of the session that has sent it.
     pub sender: i32,
@@ -111,8 +115,20 @@ pub struct ShownEncryption {
 #[derive(Default)]
 struct Inbox {
     channels: BTreeSet<String>,
-    waiting: Vec<Notification>,
+    waiting: Vec<Arc<Notification>>,
+    waiting_bytes: usize,
     wake: Option<Wake>,
+}
+
+impl Inbox {
+    /// The notifications that the session listens to.
+    fn wanted<'n>(
+        &self,
+        notifications: &'n [Arc<Notification>],
+    ) -> impl Iterator<Item = &'n Arc<Notification>> {
+        let all = notifications.iter();
+        all.filter(|one| self.channels.contains(&one.channel))
+    }
 }
 
 /// A lock whose content is whole between all statements, so that a panic does not spoil it.
@@ -185,14 +201,41 @@ impl Registry {
         sum.0.map(AtomicU64::into_inner)
     }
 
+    /// Lets a transaction commit whose notifications are delivered next. None if there are none.
+    ///
+    /// # Errors
+    ///
+    /// 54000 if too many wait for a session that listens to one of them.
+    pub(crate) fn begin_delivery(
+        &self,
+        notifications: &[Arc<Notification>],
+    ) -> Result<Option<MutexGuard<'_, ()>>> {
+        if notifications.is_empty() {
+            return Ok(None);
+        }
+        let turn = lock(&self.delivery);
+        if self.peers().iter().all(|peer| peer.has_room(notifications)) {
+            return Ok(Some(turn));
+        }
+        let message = "too many notifications in the NOTIFY queue";
+        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+    }
+
     /// Hands notifications to the sessions that listen to their channels, the sender among them.
-    pub(crate) fn deliver(&self, notifications: &[Notification]) {
+    pub(crate) fn deliver(&self, notifications: &[Arc<Notification>]) {
         if notifications.is_empty() {
             return;
         }
         for peer in self.peers() {
             peer.receive(notifications);
         }
+    }
+}
+
+impl Notification {
+    /// Memory that it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.channel.len() + self.payload.len()
     }
 }
 
@@ -323,16 +366,20 @@ impl Peer {
         lock(&self.inbox).wake = Some(wake);
     }
 
-    fn receive(&self, notifications: &[Notification]) {
+    /// Whether all notifications that the session listens to can wait for it.
+    fn has_room(&self, notifications: &[Arc<Notification>]) -> bool {
+        let inbox = lock(&self.inbox);
+        let bytes = inbox.wanted(notifications).map(|one| one.bytes());
+        inbox.waiting_bytes + bytes.sum::<usize>() <= WAITING_BYTES_MAX
+    }
+
+    fn receive(&self, notifications: &[Arc<Notification>]) {
         let mut inbox = lock(&self.inbox);
-        let Inbox {
-            channels, waiting, ..
-        } = &mut *inbox;
-        let wanted = notifications.iter();
-        let wanted = wanted.filter(|one| channels.contains(&one.channel));
-        let before = waiting.len();
-        waiting.extend(wanted.take(WAITING_MAX.saturating_sub(before)).cloned());
-        let has_more = waiting.len() > before;
+        let before = inbox.waiting.len();
+        let wanted: Vec<_> = inbox.wanted(notifications).cloned().collect();
+        inbox.waiting_bytes += wanted.iter().map(|one| one.bytes()).sum::<usize>();
+        inbox.waiting.extend(wanted);
+        let has_more = inbox.waiting.len() > before;
         drop(inbox);
         if has_more {
             self.wake(WakeReason::Notifications);
@@ -341,7 +388,11 @@ impl Peer {
 
     /// Takes the notifications that have come.
     pub(crate) fn take_notifications(&self) -> Vec<Notification> {
-        std::mem::take(&mut lock(&self.inbox).waiting)
+        let mut inbox = lock(&self.inbox);
+        inbox.waiting_bytes = 0;
+        let taken = std::mem::take(&mut inbox.waiting);
+        drop(inbox);
+        taken.into_iter().map(Arc::unwrap_or_clone).collect()
     }
 
     /// Begins to listen to a channel, or ends; without a name it ends for all.
@@ -380,7 +431,9 @@ pub(crate) enum Listen {
 /// Messages and changes of channels that wait for the commit of their transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Announced {
-    pub(crate) notifications: Vec<Notification>,
+    pub(crate) notifications: Vec<Arc<Notification>>,
+    /// The same, to find those that come again.
+    known: HashSet<Arc<Notification>>,
     pub(crate) listens: Vec<Listen>,
 }
 
@@ -400,12 +453,12 @@ impl Announced {
             (length, _) if length > CHANNEL_BYTES_MAX => "channel name too long",
             (_, length) if length > PAYLOAD_BYTES_MAX => "payload string too long",
             _ => {
-                let notification = Notification {
+                let notification = Arc::new(Notification {
                     sender,
                     channel: channel.to_owned(),
                     payload: payload.to_owned(),
-                };
-                if !self.notifications.contains(&notification) {
+                });
+                if self.known.insert(Arc::clone(&notification)) {
                     self.notifications.push(notification);
                 }
                 return Ok(());
@@ -416,7 +469,9 @@ impl Announced {
 
     /// Forgets what was announced after a point, which rolling back to a savepoint undoes.
     pub(crate) fn truncate(&mut self, (notifications, listens): (usize, usize)) {
-        self.notifications.truncate(notifications);
+        for undone in self.notifications.drain(notifications..) {
+            self.known.remove(&undone);
+        }
         self.listens.truncate(listens);
     }
 

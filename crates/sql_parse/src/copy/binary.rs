@@ -8,6 +8,7 @@
 //! | record | 2 for the number of fields; for each 4 for its length (-1 is NULL), and its bytes |
 //! | end | 2: -1; data without it are whole as well |
 
+use super::read::check_record_bytes;
 use sql_values::error::{Result, SqlError, SqlState};
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
@@ -70,12 +71,15 @@ impl BinaryReader {
         }
         let count = usize::try_from(count).map_err(|_| bad("invalid field count"))?;
         let mut fields = Vec::with_capacity(count);
+        let mut record_bytes = 0;
         for _ in 0..count {
             let length = i32::from_be_bytes(self.array(more)?);
             fields.push(match length {
                 -1 => None,
                 length => {
                     let length = usize::try_from(length).map_err(|_| bad("invalid field size"))?;
+                    record_bytes += length;
+                    check_record_bytes(record_bytes)?;
                     Some(self.take(length, more)?.to_vec())
                 }
             });
@@ -109,6 +113,7 @@ impl BinaryReader {
         let extension = i32::from_be_bytes(self.array(more)?);
         let extension = usize::try_from(extension)
             .map_err(|_| bad("invalid COPY file header (wrong length)"))?;
+        check_record_bytes(extension)?;
         self.take(extension, more).map(drop)
     }
 

@@ -1,7 +1,8 @@
 //! Bytes of `COPY FROM` become records.
 //!
-//! Bytes come in pieces of any size; a record is cut off as soon as its end is there. A line of
-//! `\.` ends the data.
+//! Bytes come in pieces of any size; a record is cut off as soon as its end is there. Each byte is
+//! looked at once for that, and a record has a largest size. A line of `\.` ends the data; bytes
+//! after it are dropped as they come.
 
 use super::format::Format;
 use memchr::{memchr2, memchr3};
@@ -10,12 +11,25 @@ use sql_values::error::{Result, SqlError, SqlState};
 /// A field, and whether it stood in quotes.
 type Field = (Option<String>, bool);
 
+/// Bytes of a record, at most: a row has 16 MiB, and escapes and digits make its text longer.
+pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
+
 /// Cuts bytes into records.
 pub struct Reader<'a> {
     format: &'a Format,
     buffer: Vec<u8>,
+    /// The beginning of the next record.
     at: usize,
+    search: Search,
     has_ended: bool,
+}
+
+/// The search for the end of a record, which goes on when more bytes have come.
+#[derive(Clone, Copy, Default)]
+struct Search {
+    /// Bytes of the record that were looked at; one more if an escape was the last of them.
+    bytes: usize,
+    is_quoted: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -25,6 +39,7 @@ impl<'a> Reader<'a> {
             format,
             buffer: Vec::new(),
             at: 0,
+            search: Search::default(),
             has_ended: false,
         }
     }
@@ -38,6 +53,7 @@ impl<'a> Reader<'a> {
             if let Some(end) = self.end()? {
                 break end;
             }
+            check_record_bytes(self.buffer.len() - self.at)?;
             if self.has_ended {
                 if self.at == self.buffer.len() {
                     return Ok(None);
@@ -48,15 +64,12 @@ impl<'a> Reader<'a> {
             self.at = 0;
             self.has_ended = !more(&mut self.buffer)?;
         };
+        self.search = Search::default();
         let line = self.buffer[self.at..end].to_vec();
         self.at = (end + 1).min(self.buffer.len());
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         if line == b"\\." {
-            // Whatever follows belongs to nobody.
-            while !self.has_ended {
-                self.has_ended = !more(&mut self.buffer)?;
-            }
-            self.at = self.buffer.len();
+            self.drop_rest(more)?;
             return Ok(None);
         }
         let fields = if self.format.is_csv {
@@ -67,23 +80,37 @@ impl<'a> Reader<'a> {
         fields.map(Some)
     }
 
+    /// Drops the bytes after the end of the data, which belong to nobody.
+    fn drop_rest(&mut self, more: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool>) -> Result<()> {
+        while !self.has_ended {
+            self.buffer.clear();
+            self.has_ended = !more(&mut self.buffer)?;
+        }
+        self.buffer.clear();
+        self.at = 0;
+        Ok(())
+    }
+
     /// The end of the record that begins at `at`, without its line end.
-    fn end(&self) -> Result<Option<usize>> {
+    fn end(&mut self) -> Result<Option<usize>> {
         let Format {
             is_csv,
             quote,
             escape,
             ..
         } = *self.format;
-        let mut is_quoted = false;
-        let mut at = self.at;
+        let mut is_quoted = self.search.is_quoted;
+        let mut at = self.at + self.search.bytes;
         while let Some(rest) = self.buffer.get(at..) {
             let found = if is_csv {
                 memchr3(b'\n', quote, escape, rest)
             } else {
                 memchr2(b'\n', b'\\', rest)
             };
-            let Some(found) = found else { break };
+            let Some(found) = found else {
+                at = self.buffer.len();
+                break;
+            };
             at += found;
             match self.buffer[at] {
                 b'\n' if !is_quoted => return Ok(Some(at)),
@@ -97,8 +124,22 @@ impl<'a> Reader<'a> {
         if self.has_ended && is_quoted {
             return Err(bad("unterminated CSV quoted field"));
         }
+        self.search = Search {
+            bytes: at - self.at,
+            is_quoted,
+        };
         Ok(None)
     }
+}
+
+/// Fails if a record of so many bytes is too long.
+pub(super) fn check_record_bytes(bytes: usize) -> Result<()> {
+    if bytes <= RECORD_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("a record of COPY has more than {RECORD_BYTES_MAX} bytes");
+    let hint = "Look for a quote or an escape that leaves the record without an end.";
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).hint(hint))
 }
 
 /// An error of the data.
@@ -296,5 +337,50 @@ mod tests {
         assert_eq!(records[1], [some("x")]);
         let refused = read("a,\"b\n", true).unwrap_err();
         assert_eq!(refused.message, "unterminated CSV quoted field");
+    }
+
+    /// Each piece had the record looked at from its beginning, so that a long record in small
+    /// pieces took hours. A byte is looked at once.
+    #[test]
+    fn long_records_in_small_pieces_are_read_once() {
+        let text = format!("\"{}\"", "x\n".repeat(1 << 20));
+        let records = read(&text, true).unwrap();
+        assert_eq!(records, [[some(text.trim_matches('"'))]]);
+    }
+
+    /// Bytes after the end marker were kept until the last one had come.
+    #[test]
+    fn bytes_after_the_end_are_dropped() {
+        let format = Format::new(&[], &[]).unwrap();
+        let mut reader = Reader::new(&format);
+        let mut pieces = 0;
+        let mut more = |buffer: &mut Vec<u8>| {
+            assert!(buffer.len() < 100, "{} bytes are kept", buffer.len());
+            let piece: &[u8] = if pieces == 0 {
+                b"\\.\nrest"
+            } else {
+                &[b'x'; 50]
+            };
+            buffer.extend(piece);
+            pieces += 1;
+            Ok(pieces < 10)
+        };
+        assert!(reader.next(&mut more).unwrap().is_none());
+        assert!(reader.next(&mut more).unwrap().is_none());
+        assert_eq!(pieces, 10);
+    }
+
+    /// A record without end took all memory.
+    #[test]
+    fn records_have_a_largest_size() {
+        let format = Format::new(&[], &[]).unwrap();
+        let mut reader = Reader::new(&format);
+        let mut more = |buffer: &mut Vec<u8>| {
+            assert!(buffer.len() <= RECORD_BYTES_MAX);
+            buffer.resize(buffer.len() + (64 << 20), b'x');
+            Ok(true)
+        };
+        let refused = reader.next(&mut more).unwrap_err();
+        assert_eq!(refused.state, SqlState::PROGRAM_LIMIT_EXCEEDED);
     }
 }
