@@ -158,7 +158,7 @@ pub use backup::{
 };
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
-    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeyLock, Moved,
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeptMoment, KeyLock, Moved,
     PreparedTransaction, RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]

@@ -368,6 +368,35 @@ fn a_session_has_the_rights_of_its_role() {
 }
 
 #[test]
+fn a_cursor_reads_the_moment_of_its_declaration() {
+    let (_scratch, sql) = Scratch::open("between-cursor");
+    let (mut reader, mut writer) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut writer,
+        "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE TABLE u (a int PRIMARY KEY, b int); \
+         INSERT INTO t VALUES (1, 1), (2, 2); INSERT INTO u SELECT a, 10 * a FROM t",
+    );
+    let query = "SELECT u.b FROM t, LATERAL (SELECT b FROM u WHERE u.a = t.a + t.b * 0) u";
+    run(
+        &mut reader,
+        &format!("BEGIN; DECLARE c SCROLL CURSOR FOR {query}"),
+    );
+    run(
+        &mut writer,
+        "UPDATE u SET b = b + 1; INSERT INTO t VALUES (3, 3)",
+    );
+    let first = run(&mut reader, "FETCH c");
+    assert_eq!(first.as_deref(), Some("10"));
+    run(&mut writer, "UPDATE u SET b = b + 1");
+    let newest = run(&mut reader, "SELECT max(b) FROM u");
+    assert_eq!(newest.as_deref(), Some("22"));
+    let last = run(&mut reader, "FETCH ALL FROM c");
+    assert_eq!(last.as_deref(), Some("20"));
+    assert_eq!(run(&mut reader, "FETCH ABSOLUTE 3 FROM c"), None);
+    run(&mut reader, "COMMIT");
+}
+
+#[test]
 fn the_database_has_rights_of_its_own() {
     let (_scratch, sql) = Scratch::open("between-database");
     let mut owner = sql.connect().unwrap();

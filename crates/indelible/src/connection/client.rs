@@ -99,6 +99,17 @@ impl std::fmt::Debug for StatementMoment {
     }
 }
 
+/// A moment that later statements of the transaction read again: that of a cursor.
+pub struct KeptMoment {
+    view: Option<Arc<View>>,
+}
+
+impl std::fmt::Debug for KeptMoment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptMoment").finish_non_exhaustive()
+    }
+}
+
 /// The open transaction.
 pub(super) struct Open {
     pub(super) isolation: Isolation,
@@ -289,6 +300,29 @@ impl Connection {
         let reads = Some(self.open()?.reads.len());
         let moment = self.leave_snapshot()?;
         Ok(StatementMoment { reads, ..moment })
+    }
+
+    /// The moment that the statement reads, which begins now unless it has begun. Its rows are kept
+    /// as long as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn keep_moment(&mut self) -> Result<KeptMoment> {
+        self.core().check_process()?;
+        let view = Some(self.view()?);
+        Ok(KeptMoment { view })
+    }
+
+    /// Changes the moment that the statement reads for a kept one, and keeps its own instead:
+    /// another call brings that back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn swap_moment(&mut self, kept: &mut KeptMoment) -> Result<()> {
+        std::mem::swap(&mut self.open()?.view, &mut kept.view);
+        Ok(())
     }
 
     /// Goes back to the moment that the statement has left. A statement that had not read before

@@ -58,7 +58,7 @@ mod unique;
 mod writes;
 
 pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
-pub use client::{Connection, StatementMoment};
+pub use client::{Connection, KeptMoment, StatementMoment};
 pub use commit::CommitReport;
 pub use modify::KeyLock;
 #[cfg(feature = "omissions")]

@@ -200,6 +200,7 @@ impl Session {
             return Err(changes_rows());
         }
         let mut running = self.begin_plan(&plan, values.to_vec())?;
+        running.moment = self.own_moment()?;
         let rows = Store::new(running.state.memory.share());
         let lives = [Life::Transaction, Life::Held];
         let cursor = Cursor {
@@ -382,15 +383,7 @@ impl Session {
         while cursor.read < number && !cursor.is_over {
             let running = &mut cursor.running;
             if running.next >= running.batch.len() {
-                let mut run = Run {
-                    connection: &mut self.connection,
-                    environment: &mut self.environment,
-                    state: &mut running.state,
-                };
-                run.check()?;
-                running.batch.want(cursor.goal.max(number) - cursor.read);
-                running.root.next(&mut run, &mut running.batch)?;
-                running.next = 0;
+                self.advance(running, cursor.goal.max(number) - cursor.read)?;
                 if running.batch.is_empty() {
                     cursor.is_over = true;
                     break;

@@ -12,7 +12,7 @@ use crate::run::{Feed, Row, Run, State, build, collect, settle_late};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
-use indelible::Isolation;
+use indelible::{Isolation, KeptMoment};
 use sql_bind::Binder;
 use sql_parse::{LineIndex, Parsed};
 use sqlparser::ast::Statement;
@@ -297,14 +297,10 @@ impl Session {
                 }
             }
             if running.next >= running.batch.len() {
-                let mut run = self.run(&mut running.state);
-                running.batch.want(left);
-                running.root.next(&mut run, &mut running.batch)?;
-                run.check()?;
-                running.next = 0;
+                self.advance(running, left)?;
                 // All changes are done before the first row.
-                if let Some(late) = run.state.late.take() {
-                    settle_late(late, &mut run)?;
+                if let Some(late) = running.state.late.take() {
+                    settle_late(late, &mut self.run(&mut running.state))?;
                 }
                 if running.batch.is_empty() {
                     break false;
@@ -328,6 +324,9 @@ impl Session {
                 break true;
             }
         };
+        if is_suspended && running.moment.is_none() {
+            running.moment = self.own_moment()?;
+        }
         let rows = if running.plan.command == "SELECT" {
             running.rows
         } else {
@@ -342,15 +341,46 @@ impl Session {
 }
 
 impl Session {
+    /// Replaces the batch of a plan that runs by its next rows, of which so many are wanted.
+    pub(super) fn advance(&mut self, running: &mut Running, wanted: u64) -> Result<()> {
+        self.swap_moment(running)?;
+        running.batch.want(wanted);
+        let mut run = self.run(&mut running.state);
+        let read = running.root.next(&mut run, &mut running.batch);
+        let read = read.and_then(|()| run.check());
+        running.next = 0;
+        self.swap_moment(running)?;
+        read
+    }
+
+    /// Lets a plan that has stopped read its own moment, or the statement its own again.
+    fn swap_moment(&mut self, running: &mut Running) -> Result<()> {
+        match &mut running.moment {
+            Some(moment) => Ok(self.connection.swap_moment(moment)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The moment of the statement, for what goes on in later ones; none if all of them read one.
+    pub(super) fn own_moment(&mut self) -> Result<Option<KeptMoment>> {
+        if self.transaction.isolation != Isolation::ReadCommitted {
+            return Ok(None);
+        }
+        Ok(Some(self.connection.keep_moment()?))
+    }
+
     /// Hands the next batch over column by column; none if there is none.
     fn run_columns(
         &mut self,
         running: &mut Running,
         sink: &mut dyn RowSink,
     ) -> Result<Option<Flow>> {
+        self.swap_moment(running)?;
         let mut run = self.run(&mut running.state);
-        running.root.next_columns(&mut run, &mut running.columns)?;
-        run.check()?;
+        let read = running.root.next_columns(&mut run, &mut running.columns);
+        let read = read.and_then(|()| run.check());
+        self.swap_moment(running)?;
+        read?;
         if running.columns.is_empty() {
             return Ok(None);
         }

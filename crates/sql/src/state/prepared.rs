@@ -10,6 +10,7 @@ use crate::plan::Plan;
 use crate::run::{Operator, State, build};
 use crate::sink::{Batch, Completion, OutputColumn};
 use crate::types::{Datum, Type};
+use indelible::KeptMoment;
 use sql_parse::Parsed;
 use sql_rows::{Columns, SegmentCache, Store};
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub(crate) struct Running {
     pub(crate) columns: Columns,
     /// Rows handed over.
     pub(crate) rows: u64,
+    /// The moment that it reads, if statements between its parts may read others.
+    pub(crate) moment: Option<KeptMoment>,
 }
 
 impl Running {
@@ -153,6 +156,7 @@ impl Running {
             next: 0,
             columns: Columns::default(),
             rows: 0,
+            moment: None,
         }
     }
 }
