@@ -397,6 +397,29 @@ fn a_cursor_reads_the_moment_of_its_declaration() {
 }
 
 #[test]
+fn locks_outlive_a_change_of_modes() {
+    let (_scratch, sql) = Scratch::open("between-modes");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int); SET lock_timeout = 0");
+    run(
+        &mut one,
+        "BEGIN; LOCK TABLE t; SELECT pg_advisory_xact_lock(7); ROLLBACK; \
+         BEGIN; LOCK TABLE t; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY",
+    );
+    run(&mut other, "SET lock_timeout = 50");
+    let error = other.simple("INSERT INTO t VALUES (1)", &mut Last::default());
+    assert_eq!(error.unwrap_err().state.0, "55P03");
+    assert_eq!(
+        run(&mut one, "SHOW transaction_isolation").as_deref(),
+        Some("serializable")
+    );
+    let error = one.simple("INSERT INTO t VALUES (1)", &mut Last::default());
+    assert_eq!(error.unwrap_err().state.0, "25006");
+    run(&mut one, "ROLLBACK");
+    run(&mut other, "INSERT INTO t VALUES (1)");
+}
+
+#[test]
 fn the_database_has_rights_of_its_own() {
     let (_scratch, sql) = Scratch::open("between-database");
     let mut owner = sql.connect().unwrap();

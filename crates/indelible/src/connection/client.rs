@@ -246,6 +246,23 @@ impl Connection {
         Ok(())
     }
 
+    /// Gives the open transaction another isolation and access, before it has read or changed a
+    /// row. Its locks stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`]; [`Error::TransactionBegun`] if it has read or changed rows.
+    pub fn change_modes(&mut self, isolation: Isolation, access: Mode) -> Result<()> {
+        let open = self.open()?;
+        let has_read = open.view.is_some() || !open.reads.is_empty();
+        if has_read || !open.writes.is_empty() {
+            return Err(Error::TransactionBegun);
+        }
+        open.isolation = isolation;
+        open.access = access;
+        Ok(())
+    }
+
     /// Begins a statement, and returns a mark for rolling back to this moment: a savepoint is one,
     /// and the mark of a failed statement of many rows. With read committed, reads from here on see
     /// what was committed until the first of them; a [`Scan`](crate::Scan) that is open keeps its

@@ -324,18 +324,23 @@ impl Session {
         self.transaction.isolation = isolation;
         self.transaction.isolation_name = name;
         self.transaction.access = access;
-        self.connection.abort();
-        self.begin_below(isolation, access)
+        let access = self.access_below(access);
+        Ok(self.connection.change_modes(isolation, access)?)
     }
 
-    /// Begins the transaction of the connection. One that only reads may change temporary tables,
-    /// and the session refuses all other changes.
+    /// Begins the transaction of the connection.
     fn begin_below(&mut self, isolation: Isolation, access: Mode) -> Result<()> {
-        let access = match self.environment.names.temporary {
+        let access = self.access_below(access);
+        Ok(self.connection.begin_with(isolation, access)?)
+    }
+
+    /// The access of the connection's transaction. One that only reads may change temporary tables,
+    /// and the session refuses all other changes.
+    fn access_below(&self, access: Mode) -> Mode {
+        match self.environment.names.temporary {
             Some(_) => Mode::ReadWrite,
             None => access,
-        };
-        Ok(self.connection.begin_with(isolation, access)?)
+        }
     }
 
     fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
