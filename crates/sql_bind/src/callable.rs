@@ -26,8 +26,10 @@ const TABLE: &[Function] = &[
     Function::host("lastval", &[], Int8),
     Function::host("setval", &[Regclass, Int8], Int8),
     Function::host("setval", &[Regclass, Int8, Bool], Int8),
+    // Of identity columns, and of a sequence that is read: no text of a client has their names.
+    Function::host("\0nextval", &[Regclass], Int8),
+    Function::host("\0sequence_state", &[Regclass], Kind::Array(&Int8)),
     Function::host("pg_sequence_last_value", &[Regclass], Int8),
-    Function::host("sequence_state", &[Regclass], Kind::Array(&Int8)),
     Function::host("pg_backend_pid", &[], Int4).stable(),
     Function::host("current_setting", &[Text], Text).stable(),
     Function::host("current_setting", &[Text, Bool], Text).stable(),

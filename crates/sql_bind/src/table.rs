@@ -443,7 +443,7 @@ impl Binder<'_> {
     pub fn default_of(&mut self, column: &Column) -> Result<Expr> {
         if let Origin::Identity { sequence, .. } = column.origin {
             let oid = Expr::Constant(Datum::Oid(sequence), Kind::Regclass.plain());
-            let next = self.call("nextval", vec![oid])?;
+            let next = self.call("\0nextval", vec![oid])?;
             return self.assign(next, column.data_type, &column.name);
         }
         let domain = column.domain.and_then(|oid| self.names.catalog.object(oid));
@@ -479,7 +479,7 @@ impl Binder<'_> {
     /// A sequence in `FROM` is a row of its state.
     pub(super) fn sequence_rows(&mut self, oid: Oid, alias: &str) -> Result<Part> {
         let sequence = Expr::Constant(Datum::Oid(oid), Kind::Regclass.plain());
-        let state = self.call("sequence_state", vec![sequence])?;
+        let state = self.call("\0sequence_state", vec![sequence])?;
         let mut part = |place: i32| {
             let place = Expr::Constant(Datum::Int4(place), Kind::Int4.plain());
             self.call("array_subscript", vec![state.clone(), place])

@@ -4,7 +4,7 @@
 //! settings in the session that calls them.
 
 use super::environment::HostState;
-use crate::catalog::{Body, Names, Origin, Privilege, SequenceBody};
+use crate::catalog::{Body, Names, Privilege, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
@@ -28,12 +28,14 @@ impl Host for HostCall<'_> {
         arguments: &[Datum],
     ) -> Result<Datum> {
         match function {
-            "nextval" => self.nextval(&arguments[0]),
+            "nextval" => self.nextval(&arguments[0], &[Privilege::Usage, Privilege::Update]),
+            // An INSERT needs rights on the table alone.
+            "\0nextval" => self.nextval(&arguments[0], &[]),
             "currval" => self.currval(&arguments[0]),
             "lastval" => self.lastval(),
             "setval" => self.setval(arguments),
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
-            "sequence_state" => self.sequence_state(&arguments[0]),
+            "\0sequence_state" => self.sequence_state(&arguments[0]),
             "pg_backend_pid" => Ok(Datum::Int4(self.session.peer.number)),
             "set_config" => self.set_setting(context, arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
@@ -121,34 +123,22 @@ impl HostCall<'_> {
         }
     }
 
-    /// Fails unless the session's role has one of some privileges on a sequence. That of an
-    /// identity column belongs to its table.
+    /// Fails unless the session's role has one of some privileges on a sequence.
     fn check_sequence(&self, oid: u32, privileges: &[Privilege]) -> Result<()> {
-        let catalog = &self.names.catalog;
-        let Some(object) = catalog.object(oid) else {
+        let Some(object) = self.names.catalog.object(oid) else {
             return Ok(());
         };
-        let is_identity = match &object.body {
-            Body::Sequence(sequence) => sequence.owner.is_some_and(|(table, at)| {
-                let table = catalog.object(table).map(|table| &table.body);
-                matches!(table, Some(Body::Table(table)) if matches!(
-                    table.columns.get(at).map(|column| &column.origin),
-                    Some(Origin::Identity { .. })
-                ))
-            }),
-            _ => false,
-        };
-        // An INSERT takes numbers, and needs rights on the table alone.
-        if is_identity && privileges.contains(&Privilege::Usage) {
-            return Ok(());
-        }
         let bits = privileges.iter().map(|privilege| privilege.bit()).sum();
         self.names.check(self.names.role, object, bits)
     }
 
-    fn nextval(&mut self, argument: &Datum) -> Result<Datum> {
+    /// The next number of a sequence, for a role with one of some privileges on it, if there are
+    /// any.
+    fn nextval(&mut self, argument: &Datum, privileges: &[Privilege]) -> Result<Datum> {
         let (oid, name, sequence) = self.sequence(argument)?;
-        self.check_sequence(oid, &[Privilege::Usage, Privilege::Update])?;
+        if !privileges.is_empty() {
+            self.check_sequence(oid, privileges)?;
+        }
         let sql = &self.session.sql;
         let number = sql
             .sequences
@@ -203,6 +193,7 @@ impl HostCall<'_> {
 
     fn last_value(&mut self, argument: &Datum) -> Result<Datum> {
         let (oid, _, sequence) = self.sequence(argument)?;
+        self.check_sequence(oid, &[Privilege::Usage, Privilege::Select])?;
         let sql = &self.session.sql;
         let state = sql.sequences.state(sql.database(), oid, &sequence)?;
         Ok(match state.is_called {

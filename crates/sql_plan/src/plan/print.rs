@@ -147,7 +147,7 @@ impl Explainer<'_> {
     }
 
     fn call(&mut self, call: &Call, names: &[String]) -> String {
-        let name = call.function.name;
+        let name = call.function.name.trim_start_matches('\0');
         let arguments = self.list(&call.arguments, names);
         match arguments.as_slice() {
             [one, other] if call.is_operator => format!("({one} {name} {other})"),

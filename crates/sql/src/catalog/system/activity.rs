@@ -94,8 +94,9 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             (false, Block::Idle | Block::Implicit) => "idle",
         };
         let role = from.names.catalog.role_name(shown.role);
+        let is_shown = may_see(from, shown.role);
         let query = match () {
-            () if !may_see(from, shown.role) => "<insufficient privilege>",
+            () if !is_shown => "<insufficient privilege>",
             () if shown.text.to_lowercase().contains("password") => "<a statement with a password>",
             () => shown.text.as_str(),
         };
@@ -109,6 +110,7 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             Some((address, port)) => (text(address), Datum::Int4((*port).into())),
             None => (Datum::Null, Datum::Int4(-1)),
         };
+        let of_role = |value: Datum| if is_shown { value } else { Datum::Null };
         rows.push([
             ("datid", Datum::Oid(DATABASE)),
             ("datname", text(&from.session.database)),
@@ -116,15 +118,15 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("usesysid", Datum::Oid(shown.role)),
             ("usename", role.map_or(Datum::Null, text)),
             ("application_name", text(&shown.application_name)),
-            ("client_addr", address),
-            ("client_port", port),
-            ("backend_start", moment(peer.started_at)),
-            ("xact_start", moment(begun_at)),
-            ("query_start", moment(shown.text_begun_at)),
-            ("state_change", moment(shown.state_changed_at)),
-            ("state", text(state)),
+            ("client_addr", of_role(address)),
+            ("client_port", of_role(port)),
+            ("backend_start", of_role(moment(peer.started_at))),
+            ("xact_start", of_role(moment(begun_at))),
+            ("query_start", of_role(moment(shown.text_begun_at))),
+            ("state_change", of_role(moment(shown.state_changed_at))),
+            ("state", of_role(text(state))),
             ("query", text(query)),
-            ("backend_type", text("client backend")),
+            ("backend_type", of_role(text("client backend"))),
         ]);
     }
     Ok(())
