@@ -46,8 +46,8 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, SEARCH,
-    WEAKER, shown_text,
+    CURRENT_OF, CYCLE, EXCLUDE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING,
+    SEARCH, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};

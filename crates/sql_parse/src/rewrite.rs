@@ -25,6 +25,7 @@
 //! | an expression as a key of `ON CONFLICT` | a marked name |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
+//! | `EXCLUDE` of a frame | a marked key of the partition |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
@@ -42,6 +43,7 @@
 //! it stands for.
 
 mod domain;
+mod frame;
 mod merge;
 mod row;
 mod search;
@@ -75,6 +77,8 @@ pub const NOT_NULL: &str = "not null";
 
 /// A mark of `SEARCH` before the query of `WITH` that it is about.
 pub const SEARCH: &str = "search";
+/// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
+pub const EXCLUDE: &str = "exclude ";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
 pub const CYCLE: &str = "cycle";
 
@@ -620,6 +624,8 @@ impl<'t> Words<'t> {
                 "OPERATOR" if self.is_token(at + 1, &Token::LParen) => self.named_operator(at),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
+                "EXCLUDE" => self.excluded(at),
+                "PRECEDING" | "FOLLOWING" => self.frame_offset(at),
                 "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {
                     self.search_clauses(at - 1);
                 }

@@ -377,6 +377,21 @@ pub struct Frame {
     pub start: FrameEnd,
     /// The last row of the frame.
     pub end: FrameEnd,
+    /// The rows between them that are left out.
+    pub excluded: Excluded,
+}
+
+/// Rows that are left out of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excluded {
+    /// None.
+    Nothing,
+    /// The row itself.
+    CurrentRow,
+    /// The row and its equals in the order.
+    Group,
+    /// Its equals in the order without itself.
+    Ties,
 }
 
 /// Unit of the ends of a frame.
