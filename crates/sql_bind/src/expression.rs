@@ -286,7 +286,8 @@ impl Binder<'_> {
                 } => (lower_bound.as_ref(), upper_bound.as_ref()),
             };
             let is_index = matches!(subscript, Subscript::Index { .. });
-            for (end, wanted) in [(low, true), (high, is_slice)] {
+            // An end that is left out is beyond all elements; one that is NULL makes the part NULL.
+            for (end, wanted, beyond) in [(low, true, i32::MIN), (high, is_slice, i32::MAX)] {
                 if !wanted {
                     continue;
                 }
@@ -296,7 +297,7 @@ impl Binder<'_> {
                         self.coerce(end, int4)?
                     }
                     None if is_index => Expr::Constant(Datum::Int4(1), int4),
-                    None => Expr::null(int4),
+                    None => Expr::Constant(Datum::Int4(beyond), int4),
                 };
                 arguments.push(end);
             }

@@ -376,8 +376,8 @@ impl Binder<'_> {
             .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"))?;
         let equal = self.operator("=", vec![first.clone(), second])?;
         let first = match &equal {
-            // The operator has given an untyped literal its type.
-            Expr::Call(call) if first.kind() == Kind::Unknown => call.arguments[0].clone(),
+            // The value has the type to which the operator has converted it.
+            Expr::Call(call) => call.arguments[0].clone(),
             _ => first,
         };
         let null = Expr::null(first.data_type());

@@ -395,7 +395,7 @@ impl Binder<'_> {
         for (one, other) in left.columns.iter().zip(&right.columns) {
             let kinds = [one.data_type.kind, other.data_type.kind];
             let kind = common_kind(name, &kinds)?;
-            let is_same = one.data_type == other.data_type;
+            let is_same = one.data_type == other.data_type && kinds[0] != Kind::Unknown;
             types.push(if is_same { one.data_type } else { kind.plain() });
         }
         let (left, right) = (
