@@ -519,8 +519,8 @@ pub struct Recursive {
 pub struct Working {
     /// The number of the recursive query.
     pub number: usize,
-    /// Columns of these rows.
-    pub width: usize,
+    /// Types of the columns of these rows.
+    pub types: Arc<[Type]>,
 }
 
 /// Rows of the input, locked in their tables as they pass (`FOR UPDATE` and its like).
@@ -619,7 +619,7 @@ impl Node {
             Self::SetOperation(operation) => operation.left.width(),
             Self::Shared(shared) => shared.width,
             Self::Recursive(recursive) => recursive.width,
-            Self::Working(working) => working.width,
+            Self::Working(working) => working.types.len(),
             Self::Lock(lock) => lock.input.width(),
             Self::Counted(counted) => counted.input.width(),
             Self::Modify(modify) => modify.returning.as_ref().map_or(0, Vec::len),
