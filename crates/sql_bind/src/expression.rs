@@ -452,7 +452,11 @@ impl Binder<'_> {
     }
 
     fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
-        let target = self.data_type(&typed.data_type)?;
+        let target = match &typed.data_type {
+            // The length of a literal is its own, where that of a column would be 1.
+            ast::DataType::Char(None) | ast::DataType::Character(None) => Kind::Bpchar.plain(),
+            data_type => self.data_type(data_type)?,
+        };
         self.note_type(&typed.data_type);
         let literal = self.value(&typed.value)?;
         let span = typed.value.span;

@@ -343,6 +343,11 @@ impl Binder<'_> {
             "nullif" => Some(self.nullif(list)),
             "greatest" => Some(self.extreme(list, true)),
             "least" => Some(self.extreme(list, false)),
+            "current_timestamp" | "localtimestamp" | "current_time" | "localtime"
+                if !list.is_empty() =>
+            {
+                Some(self.moment(name, list))
+            }
             "row" => Some(
                 self.row_arguments(list)
                     .and_then(|fields| self.row_of(fields)),
@@ -353,6 +358,22 @@ impl Binder<'_> {
             ),
             _ => None,
         }
+    }
+
+    /// A moment with digits of its seconds, as `current_timestamp(3)`.
+    fn moment(&mut self, name: &str, list: &[FunctionArg]) -> Result<Expr> {
+        let digits = match self.plain_arguments(list)?.as_slice() {
+            [Expr::Constant(digits, _)] => digits.int().ok(),
+            _ => None,
+        };
+        let digits = digits.and_then(|digits| u8::try_from(digits).ok());
+        let digits = digits.ok_or_else(|| {
+            let message = format!("{name} takes a number of digits");
+            SqlError::new(SqlState::SYNTAX_ERROR, message)
+        })?;
+        let moment = self.call(name, Vec::new())?;
+        let target = Type::with_digits(moment.kind(), digits.min(6));
+        self.cast_to(moment, target)
     }
 
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
@@ -560,6 +581,9 @@ impl Binder<'_> {
             Tree::Ceil { .. } => "ceil".to_owned(),
             Tree::Floor { .. } => "floor".to_owned(),
             Tree::Position { .. } => "position".to_owned(),
+            Tree::Substring {
+                shorthand: true, ..
+            } => "substr".to_owned(),
             Tree::Substring { .. } => "substring".to_owned(),
             Tree::Overlay { .. } => "overlay".to_owned(),
             Tree::Trim { trim_where, .. } => match trim_where {
