@@ -350,7 +350,10 @@ impl Session {
         }
         let oid = self.sql.next_oid(1);
         self.make_table(oid, (namespace, name), columns, &Written::default())?;
-        let rows = if with_data { self.fill(oid, &plan)? } else { 0 };
+        if !with_data {
+            return Ok(Completion::new("CREATE TABLE AS"));
+        }
+        let rows = self.fill(oid, &plan)?;
         Ok(Completion::with_rows("SELECT", rows))
     }
 }
