@@ -6,7 +6,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `own`, `alter`, `owned` | forms that the parser does not know, read word by word |
+//! | `own`, `alter`, `domain`, `owned` | forms that the parser does not know, read word by word |
 //! | `refused` | statements that do not exist here |
 //! | `rewrite` | others of them, written in forms that it knows |
 //! | `literal` | literals of several tokens |
@@ -27,6 +27,7 @@
 mod alter;
 pub mod copy;
 mod depth;
+mod domain;
 mod error;
 mod fingerprint;
 mod literal;
@@ -38,7 +39,7 @@ mod redact;
 mod refused;
 mod rewrite;
 
-pub use alter::{Alter, AlterKind, ObjectChange};
+pub use alter::{Alter, AlterKind, DomainChange, ObjectChange};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use natural::without_natural;

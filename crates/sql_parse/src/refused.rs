@@ -1,5 +1,6 @@
-//! Statements and clauses that do not exist here and that the parser does not know: errors that
-//! say so, in the place of errors of syntax.
+//! Statements and clauses that do not exist here and that the parser does not know.
+//!
+//! Their errors say so, and what to use instead; the parser's would be errors of syntax.
 
 use super::rewrite::Words;
 use sql_values::error::{SqlError, SqlState};

@@ -1,7 +1,8 @@
-//! `EXCLUDE` of the frame of a window, which the parser does not know.
+//! `EXCLUDE` of the frame of a window, which the parser does not know, and offsets that are texts.
 //!
-//! It becomes a key of the partition with a marked name: `PARTITION BY "exclude TIES", a`. A literal
-//! before `PRECEDING` or `FOLLOWING` gets brackets: the parser would take it for an interval.
+//! `EXCLUDE` becomes a key of the partition with a marked name: `PARTITION BY "exclude TIES", a`. A
+//! literal before `PRECEDING` or `FOLLOWING` gets brackets: the parser would take it for an
+//! interval.
 
 use super::{EXCLUDE, MARK, Words, marked};
 use sqlparser::tokenizer::Token;

@@ -1,5 +1,7 @@
-//! Forms of statements about tables: names of columns before `AS`, `DROP EXPRESSION`, and several
-//! functions as one table.
+//! Forms around tables and rows: names of columns before `AS`, `DROP EXPRESSION`, several functions
+//! as one table, and locks before limits.
+//!
+//! Each is a rewrite of few tokens that stand together.
 
 use super::{DROP_EXPRESSION, ROWS_FROM, Words, marked};
 use sqlparser::tokenizer::Token;
