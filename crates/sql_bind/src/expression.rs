@@ -50,7 +50,9 @@ impl Binder<'_> {
                 conditions,
                 else_result,
                 ..
-            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            } => self.without_sets("CASE", |binder| {
+                binder.case(operand.as_deref(), conditions, else_result.as_deref())
+            }),
             Tree::Function(function) => self.function(function),
             Tree::Exists { subquery, negated } => self.exists(subquery, *negated),
             Tree::Subquery(query) => self.scalar_subquery(query),

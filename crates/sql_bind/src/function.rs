@@ -183,6 +183,24 @@ impl Binder<'_> {
         Ok(values)
     }
 
+    /// Binds a part that evaluates some of its own parts only: none of them gives a set.
+    pub(super) fn without_sets(
+        &mut self,
+        construct: &str,
+        bind: impl FnOnce(&mut Self) -> Result<Expr>,
+    ) -> Result<Expr> {
+        let before = std::mem::take(&mut self.scope().has_sets);
+        let bound = bind(self)?;
+        let has_sets = std::mem::replace(&mut self.scope().has_sets, before);
+        if has_sets {
+            let message = format!("set-returning functions are not allowed in {construct}");
+            let hint =
+                "You might be able to move the set-returning function into a LATERAL FROM item.";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(hint));
+        }
+        Ok(bound)
+    }
+
     pub(super) fn note_set(&mut self, name: &str) -> Result<()> {
         let scope = self.scope();
         match scope.clause {
@@ -339,7 +357,7 @@ impl Binder<'_> {
             _ => return None,
         };
         match name {
-            "coalesce" => Some(self.coalesce(list)),
+            "coalesce" => Some(self.without_sets("COALESCE", |binder| binder.coalesce(list))),
             "nullif" => Some(self.nullif(list)),
             "greatest" => Some(self.extreme(list, true)),
             "least" => Some(self.extreme(list, false)),
