@@ -103,11 +103,11 @@ const TABLE: &[Function] = &[
     )
     .nullable(),
     Function::scalar("array_slice", &[AnyArray, INTEGERS], AnyArray, |_, a| {
-        let ends = ends(&a[1])?;
-        let bounds: Vec<_> = ends
-            .chunks_exact(2)
-            .map(|pair| (pair[0], pair[1]))
-            .collect();
+        let Some(ends) = ends(&a[1])?.into_iter().collect::<Option<Vec<i32>>>() else {
+            return Ok(Datum::Null);
+        };
+        let pairs = ends.chunks_exact(2);
+        let bounds: Vec<_> = pairs.map(|pair| (Some(pair[0]), Some(pair[1]))).collect();
         slice(&a[0], &bounds)
     })
     .variadic(),

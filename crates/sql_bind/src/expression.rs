@@ -74,7 +74,9 @@ impl Binder<'_> {
                 conditions,
                 else_result,
                 ..
-            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            } => self.without_sets("CASE", |binder| {
+                binder.case(operand.as_deref(), conditions, else_result.as_deref())
+            }),
             Tree::Function(function) => self.function(function),
             Tree::Exists { subquery, negated } => self.exists(subquery, *negated),
             Tree::Subquery(query) => self.scalar_subquery(query),
@@ -316,7 +318,8 @@ impl Binder<'_> {
                 } => (lower_bound.as_ref(), upper_bound.as_ref()),
             };
             let is_index = matches!(subscript, Subscript::Index { .. });
-            for (end, wanted) in [(low, true), (high, is_slice)] {
+            // An end that is left out is beyond all elements; one that is NULL makes the part NULL.
+            for (end, wanted, beyond) in [(low, true, i32::MIN), (high, is_slice, i32::MAX)] {
                 if !wanted {
                     continue;
                 }
@@ -326,7 +329,7 @@ impl Binder<'_> {
                         self.coerce(end, int4)?
                     }
                     None if is_index => Expr::Constant(Datum::Int4(1), int4),
-                    None => Expr::null(int4),
+                    None => Expr::Constant(Datum::Int4(beyond), int4),
                 };
                 arguments.push(end);
             }
@@ -481,7 +484,11 @@ impl Binder<'_> {
     }
 
     fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
-        let target = self.data_type(&typed.data_type)?;
+        let target = match &typed.data_type {
+            // The length of a literal is its own, where that of a column would be 1.
+            ast::DataType::Char(None) | ast::DataType::Character(None) => Kind::Bpchar.plain(),
+            data_type => self.data_type(data_type)?,
+        };
         self.note_type(&typed.data_type);
         let literal = self.value(&typed.value)?;
         let span = typed.value.span;

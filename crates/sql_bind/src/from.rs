@@ -12,6 +12,7 @@ use crate::plan::{
     Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Pending, Values,
 };
 use crate::types::{Kind, Type};
+use sql_parse::{ROWS_FROM, mark_of};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
     Spanned, TableAlias, TableFactor, TableWithJoins,
@@ -112,17 +113,13 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         let names = match constraint {
-            JoinConstraint::Using(names) => {
+            JoinConstraint::Using(names) | JoinConstraint::UsingAlias(names, _) => {
                 let names = names
                     .iter()
                     .map(|name| object_name(name).map(|(_, name)| name));
                 Some(names.collect::<Result<Vec<_>>>()?)
             }
             JoinConstraint::Natural => Some(common_names(&left.scope, &right.scope)),
-            JoinConstraint::UsingAlias(..) => {
-                let instead = "Write USING without an alias.";
-                return Err(SqlError::unsupported("an alias of USING", instead));
-            }
             JoinConstraint::On(_) | JoinConstraint::None => None,
         };
         let (mut scope, mut right_scope) = (left.scope, right.scope);
@@ -136,6 +133,9 @@ impl Binder<'_> {
         let mut condition = None;
         if let Some(names) = names {
             condition = self.merge_columns(&mut scope, left_width, &names, kind)?;
+            if let JoinConstraint::UsingAlias(_, alias) = constraint {
+                scope.name_merged(&ident_text(alias), names.len())?;
+            }
         }
         if let JoinConstraint::On(tree) = constraint {
             let (mut on, lefts) = self.apart(|binder| {
@@ -257,17 +257,14 @@ impl Binder<'_> {
                 args: Some(args),
                 with_ordinality,
                 ..
-            } => {
-                let call = (name, args.args.as_slice());
-                self.table_function(&[call], alias.as_ref(), *with_ordinality)
-            }
+            } => self.called(name, &args.args, alias.as_ref(), *with_ordinality),
             TableFactor::Function {
                 name,
                 args,
                 alias,
                 with_ordinality,
                 ..
-            } => self.table_function(&[(name, args)], alias.as_ref(), *with_ordinality),
+            } => self.called(name, args, alias.as_ref(), *with_ordinality),
             TableFactor::UNNEST {
                 alias,
                 array_exprs,
@@ -510,6 +507,36 @@ impl Binder<'_> {
         self.table_function(&calls, alias, ordinality)
     }
 
+    /// A function in `FROM`, or those of `ROWS FROM`.
+    fn called(
+        &mut self,
+        name: &ast::ObjectName,
+        arguments: &[FunctionArg],
+        alias: Option<&TableAlias>,
+        ordinality: bool,
+    ) -> Result<Source> {
+        let is_list = matches!(name.0.as_slice(), [ast::ObjectNamePart::Identifier(one)]
+            if mark_of(one) == Some(ROWS_FROM));
+        if !is_list {
+            return self.table_function(&[(name, arguments)], alias, ordinality);
+        }
+        let calls = arguments.iter().map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Function(call))) => {
+                let own = match &call.args {
+                    ast::FunctionArguments::List(list) => list.args.as_slice(),
+                    _ => &[],
+                };
+                Ok((&call.name, own))
+            }
+            other => {
+                let message = format!("syntax error at or near \"{other}\"");
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+            }
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        self.table_function(&calls, alias, ordinality)
+    }
+
     /// Functions in `FROM`.
     fn table_function(
         &mut self,
@@ -534,8 +561,8 @@ impl Binder<'_> {
         })?;
         let mut columns: Vec<(String, Type)> = Vec::new();
         let mut widths = Vec::new();
-        for call in &bound {
-            let own = function_columns(call, &function);
+        for (call, (name, _)) in bound.iter().zip(calls) {
+            let own = function_columns(call, &object_name(name)?.1);
             widths.push(own.len());
             columns.extend(own);
         }

@@ -183,6 +183,24 @@ impl Binder<'_> {
         Ok(values)
     }
 
+    /// Binds a part that evaluates some of its own parts only: none of them gives a set.
+    pub(super) fn without_sets(
+        &mut self,
+        construct: &str,
+        bind: impl FnOnce(&mut Self) -> Result<Expr>,
+    ) -> Result<Expr> {
+        let before = std::mem::take(&mut self.scope().has_sets);
+        let bound = bind(self)?;
+        let has_sets = std::mem::replace(&mut self.scope().has_sets, before);
+        if has_sets {
+            let message = format!("set-returning functions are not allowed in {construct}");
+            let hint =
+                "You might be able to move the set-returning function into a LATERAL FROM item.";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(hint));
+        }
+        Ok(bound)
+    }
+
     pub(super) fn note_set(&mut self, name: &str) -> Result<()> {
         let scope = self.scope();
         match scope.clause {
@@ -339,10 +357,15 @@ impl Binder<'_> {
             _ => return None,
         };
         match name {
-            "coalesce" => Some(self.coalesce(list)),
+            "coalesce" => Some(self.without_sets("COALESCE", |binder| binder.coalesce(list))),
             "nullif" => Some(self.nullif(list)),
             "greatest" => Some(self.extreme(list, true)),
             "least" => Some(self.extreme(list, false)),
+            "current_timestamp" | "localtimestamp" | "current_time" | "localtime"
+                if !list.is_empty() =>
+            {
+                Some(self.moment(name, list))
+            }
             "row" => Some(
                 self.row_arguments(list)
                     .and_then(|fields| self.row_of(fields)),
@@ -353,6 +376,22 @@ impl Binder<'_> {
             ),
             _ => None,
         }
+    }
+
+    /// A moment with digits of its seconds, as `current_timestamp(3)`.
+    fn moment(&mut self, name: &str, list: &[FunctionArg]) -> Result<Expr> {
+        let digits = match self.plain_arguments(list)?.as_slice() {
+            [Expr::Constant(digits, _)] => digits.int().ok(),
+            _ => None,
+        };
+        let digits = digits.and_then(|digits| u8::try_from(digits).ok());
+        let digits = digits.ok_or_else(|| {
+            let message = format!("{name} takes a number of digits");
+            SqlError::new(SqlState::SYNTAX_ERROR, message)
+        })?;
+        let moment = self.call(name, Vec::new())?;
+        let target = Type::with_digits(moment.kind(), digits.min(6));
+        self.cast_to(moment, target)
     }
 
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
@@ -376,8 +415,8 @@ impl Binder<'_> {
             .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"))?;
         let equal = self.operator("=", vec![first.clone(), second])?;
         let first = match &equal {
-            // The operator has given an untyped literal its type.
-            Expr::Call(call) if first.kind() == Kind::Unknown => call.arguments[0].clone(),
+            // The value has the type to which the operator has converted it.
+            Expr::Call(call) => call.arguments[0].clone(),
             _ => first,
         };
         let null = Expr::null(first.data_type());
@@ -560,6 +599,9 @@ impl Binder<'_> {
             Tree::Ceil { .. } => "ceil".to_owned(),
             Tree::Floor { .. } => "floor".to_owned(),
             Tree::Position { .. } => "position".to_owned(),
+            Tree::Substring {
+                shorthand: true, ..
+            } => "substr".to_owned(),
             Tree::Substring { .. } => "substring".to_owned(),
             Tree::Overlay { .. } => "overlay".to_owned(),
             Tree::Trim { trim_where, .. } => match trim_where {

@@ -328,9 +328,6 @@ impl Binder<'_> {
         add_member(&mut scope, table, table, alias)?;
         let mut excluded = Scope::default();
         add_member(&mut excluded, table, table, "excluded")?;
-        for column in &mut excluded.columns {
-            column.is_visible = false;
-        }
         scope.append(excluded)?;
         let (bound, _) = self.within(scope, |binder| {
             binder.scope().clause = Clause::Set;

@@ -203,7 +203,7 @@ impl Binder<'_> {
         })
     }
 
-    /// A list of values of one type is a comparison with an array, others are `OR`.
+    /// Values of one type that read no row are an array; others are compared one by one.
     fn in_list(&mut self, operand: &Tree, items: &[Tree]) -> Result<Expr> {
         let left = self.expression(operand)?;
         let mut bound = Vec::with_capacity(items.len());
@@ -212,19 +212,19 @@ impl Binder<'_> {
         }
         let is_row =
             matches!(left, Expr::Row(..)) || bound.iter().any(|item| matches!(item, Expr::Row(..)));
-        if !is_row && bound.len() > 1 {
-            let mut parts = vec![left.clone()];
-            parts.extend(bound.iter().cloned());
-            let before = self.parameters.clone();
-            if let Ok((mut parts, data_type)) = self.unify("IN", parts)
-                && let Some(array) = data_type.kind.array()
-            {
-                let left = parts.remove(0);
-                return self.any_element("=", left, Expr::Array(parts, array.plain()), false);
-            }
-            self.parameters = before;
-        }
+        let reads = |item: &Expr| item.reads_row() || item.any(|part, _| is_pending(part));
+        let (reading, fixed): (Vec<Expr>, Vec<Expr>) = bound.iter().cloned().partition(reads);
         let mut tests = Vec::with_capacity(bound.len());
+        if !is_row && fixed.len() > 1 {
+            let before = self.parameters.clone();
+            match self.among(&left, fixed)? {
+                Some(test) => {
+                    tests.push(test);
+                    bound = reading;
+                }
+                None => self.parameters = before,
+            }
+        }
         for item in bound {
             tests.push(self.operator("=", vec![left.clone(), item])?);
         }
@@ -233,6 +233,34 @@ impl Binder<'_> {
         } else {
             Expr::Or(tests)
         })
+    }
+
+    /// Whether a value is one of several; none if they have no type in common. The operator may
+    /// convert the value to another type than that of the others, as PostgreSQL's does:
+    /// `numeric` and `real` are compared as `double precision`.
+    fn among(&mut self, left: &Expr, items: Vec<Expr>) -> Result<Option<Expr>> {
+        let mut parts = vec![left.clone()];
+        parts.extend(items);
+        let Ok((mut parts, Type { kind, .. })) = self.unify("IN", parts) else {
+            return Ok(None);
+        };
+        let Some(array) = kind.array() else {
+            return Ok(None);
+        };
+        let converted = parts.remove(0);
+        let resolved = operator::resolve("=", &[left.kind(), kind]);
+        let is_converted = left.kind() == Kind::Unknown
+            || resolved.is_ok_and(|operator| {
+                let same = [left.kind(), kind].contains(&operator.arguments[0]);
+                same && operator.arguments.get(1) == Some(&kind)
+            });
+        let left = if is_converted {
+            converted
+        } else {
+            left.clone()
+        };
+        let array = Expr::Array(parts, array.plain());
+        self.any_element("=", left, array, false).map(Some)
     }
 
     /// `ANY` or `ALL` with an array or a query.
@@ -360,6 +388,10 @@ impl Binder<'_> {
         let pattern = self.call("similar_to_escape", arguments)?;
         self.operator(if negated { "!~" } else { "~" }, vec![operand, pattern])
     }
+}
+
+fn is_pending(part: &Expr) -> bool {
+    matches!(part, Expr::Pending(..))
 }
 
 /// The argument of a word of the grammar that the parser takes for a call.

@@ -173,8 +173,15 @@ impl Binder<'_> {
     }
 
     pub(super) fn with(&mut self, with: &With) -> Result<()> {
+        let mut seen: Vec<String> = Vec::with_capacity(with.cte_tables.len());
         for cte in &with.cte_tables {
             let name = ident_text(&cte.alias.name);
+            if seen.contains(&name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                let error = SqlError::new(SqlState::DUPLICATE_ALIAS, message);
+                return Err(self.at(cte.alias.name.span, error));
+            }
+            seen.push(name.clone());
             let named = if super::search::has_clauses(&cte.query) {
                 if !with.recursive || !mentions(&cte.query, &name) {
                     let message = "WITH query is not recursive";
@@ -301,10 +308,17 @@ impl Binder<'_> {
         let number = self.shared_count;
         self.shared_count += 1;
         let width = columns.len();
+        let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
         self.shared.push(Named {
             name: name.to_owned(),
             columns: columns.clone(),
-            rows: NamedRows::Working(Arc::new(Working { number, width }), self.scopes.len()),
+            rows: NamedRows::Working(
+                Arc::new(Working {
+                    number,
+                    types: types.as_slice().into(),
+                }),
+                self.scopes.len(),
+            ),
         });
         let mut step = self.set_body(right)?;
         self.shared.truncate(known);
@@ -312,20 +326,7 @@ impl Binder<'_> {
         if step.columns.len() != width {
             return Err(differing_widths("UNION"));
         }
-        let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
-        for (at, (column, found)) in columns.iter().zip(&step.columns).enumerate() {
-            let common = common_kind("UNION", &[column.data_type.kind, found.data_type.kind])?;
-            if common != column.data_type.kind {
-                let message = format!(
-                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                    at + 1,
-                    column.data_type,
-                    common
-                );
-                let hint = "Cast the output of the non-recursive term to the correct type.";
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint));
-            }
-        }
+        check_step(name, &columns, &step.columns)?;
         let step = self.converted(step, &types)?;
         let all = matches!(set_quantifier, SetQuantifier::All);
         let node = Recursive {
@@ -395,7 +396,7 @@ impl Binder<'_> {
         for (one, other) in left.columns.iter().zip(&right.columns) {
             let kinds = [one.data_type.kind, other.data_type.kind];
             let kind = common_kind(name, &kinds)?;
-            let is_same = one.data_type == other.data_type;
+            let is_same = one.data_type == other.data_type && kinds[0] != Kind::Unknown;
             types.push(if is_same { one.data_type } else { kind.plain() });
         }
         let (left, right) = (
@@ -582,6 +583,24 @@ fn with_types(columns: Vec<OutputColumn>, types: &[Type]) -> Vec<OutputColumn> {
             ..column
         })
         .collect()
+}
+
+/// Fails if the second part of a recursive query has other types than the first.
+fn check_step(name: &str, columns: &[OutputColumn], step: &[OutputColumn]) -> Result<()> {
+    for (at, (column, found)) in columns.iter().zip(step).enumerate() {
+        let common = common_kind("UNION", &[column.data_type.kind, found.data_type.kind])?;
+        if common != column.data_type.kind {
+            let message = format!(
+                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                at + 1,
+                column.data_type,
+                common
+            );
+            let hint = "Cast the output of the non-recursive term to the correct type.";
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 fn differing_widths(name: &str) -> SqlError {

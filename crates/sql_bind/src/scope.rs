@@ -167,6 +167,34 @@ impl Scope {
         });
     }
 
+    /// Gives the first columns, which two tables have in common, the name of a table as well.
+    pub(super) fn name_merged(&mut self, alias: &str, count: usize) -> Result<()> {
+        if self.tables.iter().any(|table| table.alias == alias) {
+            let message = format!("table name \"{alias}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
+        }
+        for at in 0..count {
+            let column = ScopeColumn {
+                table: Some(alias.into()),
+                is_visible: false,
+                ..self.columns[at].clone()
+            };
+            self.columns.push(column);
+        }
+        let columns = (self.columns.len() - count)..self.columns.len();
+        self.tables.push(ScopeTable {
+            alias: alias.to_owned(),
+            columns: columns.collect(),
+            rows: None,
+            table_oid: None,
+            is_stored: false,
+            is_value: false,
+            place: None,
+            unlockable: Some("a join"),
+        });
+        Ok(())
+    }
+
     /// Adds the columns of another scope, whose row follows this one's.
     pub(super) fn append(&mut self, other: Self) -> Result<()> {
         let by = self.width as isize;

@@ -365,10 +365,11 @@ fn aliases(part: &TableWithJoins, own: &str, found: &mut Vec<(String, bool)>) ->
 
 /// The text of a view's query for people, with the clauses where they belong.
 pub fn shown(text: &str) -> String {
+    let unmarked = |text: &str| sql_parse::shown_text(text).replace(sql_parse::MARK, "");
     if !text.contains(sql_parse::MARK) {
         return sql_parse::shown_text(text);
     }
-    let plain = || text.replace(sql_parse::MARK, "");
+    let plain = || unmarked(text);
     let parsed = sql_parse::parse_stored(text).unwrap_or_default();
     let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {
         return plain();
@@ -402,5 +403,5 @@ pub fn shown(text: &str) -> String {
         queries.push(text);
     }
     let queries = queries.join(", ");
-    format!("WITH RECURSIVE {queries} {query}").replace(sql_parse::MARK, "")
+    unmarked(&format!("WITH RECURSIVE {queries} {query}"))
 }

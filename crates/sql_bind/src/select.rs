@@ -161,10 +161,6 @@ impl Binder<'_> {
 
     fn item(&mut self, tree: &ast::Expr, name: String) -> Result<Item> {
         let expression = self.expression(tree)?;
-        let expression = match expression.kind() {
-            Kind::Unknown if self.keeps_unknown => expression,
-            _ => self.settle(expression)?,
-        };
         if matches!(&expression, Expr::Array(elements, _) if elements.is_empty())
             && expression.kind() == Kind::Unknown
         {
@@ -173,6 +169,10 @@ impl Binder<'_> {
             let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
             return Err(self.at(tree.span(), error.hint(hint)));
         }
+        let expression = match expression.kind() {
+            Kind::Unknown if self.keeps_unknown => expression,
+            _ => self.settle(expression)?,
+        };
         let origin = self.origin(&expression);
         let column = OutputColumn {
             name,
@@ -282,6 +282,10 @@ impl Binder<'_> {
     ) -> Result<Option<Distinctness>> {
         let on = match distinct {
             None | Some(ast::Distinct::All) => return Ok(None),
+            Some(ast::Distinct::Distinct) if visible == 0 => {
+                let message = "syntax error: SELECT DISTINCT has no columns";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
             Some(ast::Distinct::Distinct) => {
                 if items.len() > visible {
                     let message =

@@ -64,7 +64,8 @@ impl Binder<'_> {
     pub(super) fn array_subquery(&mut self, query: &Query) -> Result<Expr> {
         let bound = self.inner(query)?;
         let Type { kind, modifier } = one_column(&bound)?;
-        let array = kind.array().ok_or_else(|| {
+        let of_arrays = Some(kind).filter(|kind| kind.is_array());
+        let array = of_arrays.or_else(|| kind.array()).ok_or_else(|| {
             let message = format!("could not find array type for data type {kind}");
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
         })?;

@@ -1,15 +1,17 @@
 //! Windows: partitions, orders and frames.
 //!
 //! A window without a frame reaches from the start of its partition to the last peer of the row.
-//! The end of a range with an offset is an expression over the row.
+//! The offset of a range has the type of distances between the values of the key.
 
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Frame, FrameEnd, FrameUnit, SortKey};
-use crate::types::Kind;
+use crate::plan::{Excluded, Expr, Frame, FrameEnd, FrameUnit, SortKey};
+use crate::types::cast::{CastContext, can_coerce};
+use crate::types::{Kind, in_range};
+use sql_parse::{EXCLUDE, mark_of};
 use sqlparser::ast::{
-    NamedWindowDefinition, NamedWindowExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowSpec, WindowType,
+    Expr as Tree, NamedWindowDefinition, NamedWindowExpr, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowSpec, WindowType,
 };
 
 type BoundWindow = (Vec<Expr>, Vec<SortKey>, Frame);
@@ -19,7 +21,7 @@ impl Binder<'_> {
     pub(super) fn name_windows(&mut self, definitions: &[NamedWindowDefinition]) -> Result<()> {
         for NamedWindowDefinition(name, definition) in definitions {
             let spec = match definition {
-                NamedWindowExpr::WindowSpec(spec) => spec.clone(),
+                NamedWindowExpr::WindowSpec(spec) => self.completed(spec)?,
                 NamedWindowExpr::NamedWindow(other) => self.named_window(&ident_text(other))?,
             };
             let name = ident_text(name);
@@ -48,18 +50,23 @@ impl Binder<'_> {
             WindowType::NamedWindow(name) => self.named_window(&ident_text(name))?,
             WindowType::WindowSpec(spec) => self.completed(spec)?,
         };
-        let mut partition = Vec::new();
+        let (mut partition, mut excluded) = (Vec::new(), Excluded::Nothing);
         for tree in &spec.partition_by {
+            if let Some(rows) = excluded_by(tree) {
+                excluded = rows;
+                continue;
+            }
             let key = self.expression(tree)?;
             partition.push(self.settle(key)?);
         }
         let order = self.sort_keys(&spec.order_by)?;
         let frame = match &spec.window_frame {
-            Some(frame) => self.frame(frame, &order)?,
+            Some(frame) => self.frame(frame, &order, excluded)?,
             None => Frame {
                 unit: FrameUnit::Range,
                 start: FrameEnd::UnboundedPreceding,
                 end: FrameEnd::CurrentRow,
+                excluded,
             },
         };
         Ok((partition, order, frame))
@@ -78,15 +85,25 @@ impl Binder<'_> {
             );
             Err(SqlError::new(SqlState::WINDOWING_ERROR, message))
         };
-        if !spec.partition_by.is_empty() {
+        let is_key = |tree: &Tree| excluded_by(tree).is_none();
+        if spec.partition_by.iter().any(is_key) {
             return refuse("PARTITION BY");
         }
         if !spec.order_by.is_empty() && !base.order_by.is_empty() {
             return refuse("ORDER BY");
         }
+        if base.window_frame.is_some() {
+            let name = ident_text(name);
+            let message = format!("cannot copy window \"{name}\" because it has a frame clause");
+            let is_alone = spec.order_by.is_empty() && spec.window_frame.is_none();
+            let hint = "Omit the parentheses in this OVER clause.";
+            let error = SqlError::new(SqlState::WINDOWING_ERROR, message);
+            return Err(if is_alone { error.hint(hint) } else { error });
+        }
+        let marks = spec.partition_by.iter().cloned();
         Ok(WindowSpec {
             window_name: None,
-            partition_by: base.partition_by,
+            partition_by: base.partition_by.into_iter().chain(marks).collect(),
             order_by: if spec.order_by.is_empty() {
                 base.order_by
             } else {
@@ -96,15 +113,24 @@ impl Binder<'_> {
         })
     }
 
-    fn frame(&mut self, frame: &WindowFrame, order: &[SortKey]) -> Result<Frame> {
+    fn frame(
+        &mut self,
+        frame: &WindowFrame,
+        order: &[SortKey],
+        excluded: Excluded,
+    ) -> Result<Frame> {
         let unit = match frame.units {
             WindowFrameUnits::Rows => FrameUnit::Rows,
             WindowFrameUnits::Range => FrameUnit::Range,
             WindowFrameUnits::Groups => FrameUnit::Groups,
         };
-        let start = self.frame_end(&frame.start_bound, (unit, order), true)?;
+        if unit == FrameUnit::Groups && order.is_empty() {
+            let message = "GROUPS mode requires an ORDER BY clause";
+            return Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
+        }
+        let start = self.frame_end(&frame.start_bound, (unit, order))?;
         let end = match &frame.end_bound {
-            Some(end) => self.frame_end(end, (unit, order), false)?,
+            Some(end) => self.frame_end(end, (unit, order))?,
             None => FrameEnd::CurrentRow,
         };
         let problem = match (&start, &end) {
@@ -113,10 +139,20 @@ impl Binder<'_> {
             (FrameEnd::CurrentRow, FrameEnd::Preceding(_)) => {
                 "frame starting from current row cannot have preceding rows"
             }
-            (FrameEnd::Following(_), FrameEnd::CurrentRow | FrameEnd::Preceding(_)) => {
+            (FrameEnd::Following(_), FrameEnd::Preceding(_)) => {
+                "frame starting from following row cannot have preceding rows"
+            }
+            (FrameEnd::Following(_), FrameEnd::CurrentRow) => {
                 "frame starting from following row cannot end with current row"
             }
-            _ => return Ok(Frame { unit, start, end }),
+            _ => {
+                return Ok(Frame {
+                    unit,
+                    start,
+                    end,
+                    excluded,
+                });
+            }
         };
         Err(SqlError::new(SqlState::WINDOWING_ERROR, problem))
     }
@@ -125,9 +161,7 @@ impl Binder<'_> {
         &mut self,
         bound: &WindowFrameBound,
         (unit, order): (FrameUnit, &[SortKey]),
-        is_start: bool,
     ) -> Result<FrameEnd> {
-        let _ = is_start;
         let (offset, is_preceding) = match bound {
             WindowFrameBound::CurrentRow => return Ok(FrameEnd::CurrentRow),
             WindowFrameBound::Preceding(None) => return Ok(FrameEnd::UnboundedPreceding),
@@ -136,16 +170,22 @@ impl Binder<'_> {
             WindowFrameBound::Following(Some(offset)) => (offset, false),
         };
         let offset = self.expression(offset)?;
-        let offset = match unit {
-            FrameUnit::Rows | FrameUnit::Groups => self.coerce(offset, Kind::Int8.plain())?,
-            FrameUnit::Range => {
-                let [key] = order else {
-                    let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
-                    return Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
-                };
-                self.range_end(key, offset, is_preceding)?
-            }
+        let kind = offset.kind();
+        let (clause, wanted) = match unit {
+            FrameUnit::Rows => ("ROWS", Kind::Int8),
+            FrameUnit::Groups => ("GROUPS", Kind::Int8),
+            FrameUnit::Range => ("RANGE", self.range_offset(order, kind)?),
         };
+        if !can_coerce(kind, wanted, CastContext::Assignment) {
+            let kind = self.type_name(kind);
+            let message = format!("argument of {clause} must be type bigint, not type {kind}");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        let offset = self.cast_to(offset, wanted.plain())?;
+        if offset.reads_row() {
+            let message = format!("argument of {clause} must not contain variables");
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
         Ok(if is_preceding {
             FrameEnd::Preceding(offset)
         } else {
@@ -153,18 +193,53 @@ impl Binder<'_> {
         })
     }
 
-    /// The value of the key at the end of a range, over the row.
-    fn range_end(&mut self, key: &SortKey, offset: Expr, is_preceding: bool) -> Result<Expr> {
-        let name = if is_preceding == key.descends {
-            "+"
-        } else {
-            "-"
+    /// The kind of an offset of `RANGE`: its own if the key has such distances, or the only one.
+    fn range_offset(&self, order: &[SortKey], kind: Kind) -> Result<Kind> {
+        let [key] = order else {
+            let message =
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
         };
-        let kind = key.expression.kind();
-        let moved = self.operator(name, vec![key.expression.clone(), offset])?;
-        if moved.kind() == kind {
-            return Ok(moved);
-        }
-        self.cast_to(moved, kind.plain())
+        let key = key.expression.kind();
+        let given = if kind == Kind::Unknown { key } else { kind };
+        let kinds = in_range::offset_kinds(key).iter().copied();
+        let fits = |to: &Kind| can_coerce(kind, *to, CastContext::Implicit);
+        let kinds: Vec<Kind> = kinds.filter(fits).collect();
+        let is_known = !in_range::offset_kinds(key).is_empty();
+        let (key, offset) = (self.type_name(key), self.type_name(kind));
+        let (problem, hint) = match kinds.as_slice() {
+            [only] => return Ok(*only),
+            kinds if kinds.contains(&given) => return Ok(given),
+            [] if !is_known => (format!("is not supported for column type {key}"), None),
+            [] => (
+                format!("is not supported for column type {key} and offset type {offset}"),
+                Some("Cast the offset value to an appropriate type."),
+            ),
+            _ => (
+                format!(
+                    "has multiple interpretations for column type {key} and offset type {offset}"
+                ),
+                Some("Cast the offset value to the exact intended type."),
+            ),
+        };
+        let message = format!("RANGE with offset PRECEDING/FOLLOWING {problem}");
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        Err(match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        })
     }
+}
+
+/// The rows that a window leaves out, if a key of the partition stands for `EXCLUDE`.
+fn excluded_by(tree: &Tree) -> Option<Excluded> {
+    let Tree::Identifier(name) = tree else {
+        return None;
+    };
+    Some(match mark_of(name)?.strip_prefix(EXCLUDE)? {
+        "CURRENT" => Excluded::CurrentRow,
+        "GROUP" => Excluded::Group,
+        "TIES" => Excluded::Ties,
+        _ => Excluded::Nothing,
+    })
 }

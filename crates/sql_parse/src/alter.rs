@@ -5,7 +5,7 @@
 
 use super::own::{Own, Path, SequenceChange, Words};
 use sql_values::error::Result;
-use sqlparser::ast::{Ident, Owner, Statement};
+use sqlparser::ast::{Expr, Ident, Owner, Statement};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::sync::Arc;
 
@@ -67,6 +67,37 @@ pub enum ObjectChange {
     SetSchema(String),
     /// Another owner.
     Owner(Owner),
+    /// A change of a domain's default or conditions.
+    Domain(DomainChange),
+}
+
+/// A change of a domain.
+#[derive(Clone, Debug)]
+pub enum DomainChange {
+    /// Another default, or none.
+    Default(Option<Box<Expr>>),
+    /// Whether NULL is refused.
+    NotNull(bool),
+    /// A further check.
+    Add {
+        /// Its name, if it is told.
+        name: Option<String>,
+        /// The condition over `VALUE`.
+        condition: Box<Expr>,
+        /// Whether values that are there may break it.
+        is_unproven: bool,
+    },
+    /// A check that goes.
+    Drop {
+        /// Its name.
+        name: String,
+        /// Whether there may be none.
+        if_exists: bool,
+    },
+    /// A look at the values that are there.
+    Validate(String),
+    /// Another name of a check.
+    Rename(String, String),
 }
 
 impl Words<'_> {
@@ -96,7 +127,14 @@ impl Words<'_> {
             AlterKind::Function => Some(self.described(start)),
             _ => None,
         };
-        let change = self.object_change()?;
+        let of_domain = match kind {
+            AlterKind::Domain => self.domain_change(),
+            _ => None,
+        };
+        let change = match of_domain {
+            Some(change) => change.map(ObjectChange::Domain),
+            None => self.object_change()?,
+        };
         let function = match function.transpose() {
             Ok(function) => function,
             Err(error) => return Some(Err(error)),
@@ -135,6 +173,7 @@ impl Words<'_> {
             ObjectChange::Rename(name) => SequenceChange::Rename(name),
             ObjectChange::SetSchema(schema) => SequenceChange::SetSchema(schema),
             ObjectChange::Owner(owner) => SequenceChange::Owner(owner),
+            ObjectChange::Domain(_) => SequenceChange::Nothing,
         }
     }
 

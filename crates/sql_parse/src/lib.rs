@@ -6,9 +6,11 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `own`, `alter`, `owned` | forms that the parser does not know, read word by word |
+//! | `own`, `alter`, `domain`, `owned` | forms that the parser does not know, read word by word |
+//! | `refused` | statements that do not exist here |
 //! | `tokens` | words, and operators that end where PostgreSQL ends them |
 //! | `rewrite` | others of them, written in forms that it knows |
+//! | `literal` | literals of several tokens |
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
@@ -26,17 +28,20 @@
 mod alter;
 pub mod copy;
 mod depth;
+mod domain;
 mod error;
 mod fingerprint;
+mod literal;
 mod natural;
 mod own;
 mod owned;
 mod place;
 mod redact;
+mod refused;
 mod rewrite;
 mod tokens;
 
-pub use alter::{Alter, AlterKind, ObjectChange};
+pub use alter::{Alter, AlterKind, DomainChange, ObjectChange};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use natural::without_natural;
@@ -48,8 +53,8 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, SEARCH,
-    WEAKER, shown_text,
+    CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL,
+    ONLY, OVERRIDING, ROWS_FROM, SEARCH, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};
@@ -109,6 +114,7 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 fn parse_any(text: &str) -> Result<Vec<Parsed>> {
     let places = LineIndex::new(text);
     let tokens = tokens::tokens(text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let tokens = literal::joined(tokens)?;
     let text: Arc<str> = text.into();
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
@@ -116,6 +122,9 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
             continue;
         }
         let is_deep = depth::check(tokens)?;
+        if let Some(error) = refused::refused(tokens) {
+            return Err(error);
+        }
         let own = own::parse(tokens, &places).transpose()?;
         let statement = match own {
             Some(_) => Statement::ShowFunctions { filter: None },
@@ -293,6 +302,22 @@ mod tests {
             assert_eq!(parsed[0].statement.to_string(), read);
         }
         assert!(parse("vacuum (analyze t").is_err());
+    }
+
+    #[test]
+    fn statements_that_do_not_exist_say_so() {
+        for text in [
+            "do 'begin end'",
+            "do $$ begin end $$",
+            "create procedure p() language sql as 'select 1'",
+            "create or replace procedure p() as 'select 1'",
+            "create function f(variadic a int[]) returns int as 'select 1'",
+            "create function f(a int) returns table(x int) as 'select 1'",
+            "copy t to stdout (delimiter 'ab')",
+        ] {
+            let refused = parse(text).unwrap_err();
+            assert_eq!(refused.state, SqlState::FEATURE_NOT_SUPPORTED, "{text}");
+        }
     }
 
     #[test]

@@ -25,6 +25,12 @@
 //! | an expression as a key of `ON CONFLICT` | a marked name |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
+//! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
+//! | `ROWS FROM (f(), g())` | a function with a marked name |
+//! | names of columns before `AS` of a table | columns of a type |
+//! | `DROP EXPRESSION` of a column | `SET DEFAULT` of a marked name |
+//! | `FOR UPDATE` before `LIMIT` | the other order |
+//! | `EXCLUDE` of a frame | a marked key of the partition |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
@@ -43,9 +49,11 @@
 //! it stands for.
 
 mod domain;
+mod frame;
 mod merge;
 mod row;
 mod search;
+mod table;
 mod view;
 
 pub use row::shown_text;
@@ -76,6 +84,12 @@ pub const NOT_NULL: &str = "not null";
 
 /// A mark of `SEARCH` before the query of `WITH` that it is about.
 pub const SEARCH: &str = "search";
+/// A mark of `DROP EXPRESSION` of a column, as its default; `IF EXISTS` may follow.
+pub const DROP_EXPRESSION: &str = "drop expression";
+/// A mark of `ROWS FROM`, as the name of a function.
+pub const ROWS_FROM: &str = "rows from";
+/// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
+pub const EXCLUDE: &str = "exclude ";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
 pub const CYCLE: &str = "cycle";
 
@@ -115,7 +129,10 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             words.switches();
         }
         "CREATE" => words.create(),
-        "ALTER" if words.is(1, "TABLE") => words.identity(),
+        "ALTER" if words.is(1, "TABLE") => {
+            words.identity();
+            words.drop_expression();
+        }
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
         "VACUUM" => words.vacuum(),
         "MERGE" => words.merge(),
@@ -134,14 +151,14 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
 }
 
 /// The tokens of a statement that are no blanks, and the changes of them.
-struct Words<'t> {
+pub(crate) struct Words<'t> {
     tokens: &'t [TokenWithSpan],
     places: Vec<usize>,
     changes: Vec<(Range<usize>, Vec<Token>)>,
 }
 
 impl<'t> Words<'t> {
-    fn new(tokens: &'t [TokenWithSpan]) -> Self {
+    pub(crate) fn new(tokens: &'t [TokenWithSpan]) -> Self {
         let places = (0..tokens.len())
             .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF));
         Self {
@@ -151,7 +168,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    fn token(&self, at: usize) -> Option<&'t Token> {
+    pub(crate) fn token(&self, at: usize) -> Option<&'t Token> {
         self.places.get(at).map(|place| &self.tokens[*place].token)
     }
 
@@ -165,20 +182,20 @@ impl<'t> Words<'t> {
         }
     }
 
-    fn is(&self, at: usize, wanted: &str) -> bool {
+    pub(crate) fn is(&self, at: usize, wanted: &str) -> bool {
         matches!(self.token(at), Some(Token::Word(word))
             if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
     }
 
-    fn is_token(&self, at: usize, wanted: &Token) -> bool {
+    pub(crate) fn is_token(&self, at: usize, wanted: &Token) -> bool {
         self.token(at) == Some(wanted)
     }
 
-    fn is_any(&self, at: usize, wanted: &[&str]) -> bool {
+    pub(crate) fn is_any(&self, at: usize, wanted: &[&str]) -> bool {
         wanted.iter().any(|word| self.is(at, word))
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
@@ -194,7 +211,7 @@ impl<'t> Words<'t> {
     }
 
     /// The place after the bracket that closes the one at a place.
-    fn after_bracket(&self, open: usize) -> usize {
+    pub(crate) fn after_bracket(&self, open: usize) -> usize {
         let mut depth = 0_usize;
         for at in open..self.len() {
             match self.token(at) {
@@ -322,6 +339,7 @@ impl<'t> Words<'t> {
     }
 
     fn create(&mut self) {
+        self.named_columns();
         let at = if self.is(1, "OR") && self.is(2, "REPLACE") {
             3
         } else {
@@ -662,6 +680,10 @@ impl<'t> Words<'t> {
                 "OPERATOR" if self.is_token(at + 1, &Token::LParen) => self.named_operator(at),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
+                "ROWS" => self.rows_from(at),
+                "INTERVAL" => self.interval_digits(at),
+                "EXCLUDE" => self.excluded(at),
+                "PRECEDING" | "FOLLOWING" => self.frame_offset(at),
                 "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {
                     self.search_clauses(at - 1);
                 }
@@ -758,12 +780,13 @@ impl<'t> Words<'t> {
                 }
             }
         }
-        if !is_weaker && names.len() < 2 {
-            return;
-        }
         let mut rest = end;
         while self.is_any(rest, &["NOWAIT", "SKIP", "LOCKED"]) {
             rest += 1;
+        }
+        let last = self.after_limits(at, rest);
+        if !is_weaker && names.len() < 2 && last == rest {
+            return;
         }
         let take = |at: usize| self.token(at).cloned();
         let waits: Vec<Token> = (end..rest).filter_map(take).collect();
@@ -774,7 +797,9 @@ impl<'t> Words<'t> {
         for name in names {
             clauses.extend(take(at));
             clauses.extend(take(strength));
-            clauses.push(Token::make_keyword("OF"));
+            if is_weaker || !name.is_empty() {
+                clauses.push(Token::make_keyword("OF"));
+            }
             if is_weaker {
                 clauses.push(marked(WEAKER));
                 if !name.is_empty() {
@@ -784,7 +809,8 @@ impl<'t> Words<'t> {
             clauses.extend(name);
             clauses.extend(waits.iter().cloned());
         }
-        self.replace(at..rest, &clauses);
+        self.replace(at..rest, &[]);
+        self.replace(last..last, &clauses);
     }
 
     /// The tokens with their changes; new ones are where the first old one was.

@@ -549,14 +549,21 @@ fn bad(name: &str, value: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
+/// A zone by its name, or by its hours east of Greenwich.
+fn time_zone(settings: &mut Settings, value: &str) -> Result<String> {
+    let found = match value.trim().parse() {
+        Ok(hours) => zone::of_hours(hours),
+        Err(_) => zone::lookup(value).map(|zone| (zone, value.to_owned())),
+    };
+    (settings.zone, settings.zone_name) = found.ok_or_else(|| bad("TimeZone", value))?;
+    Ok(settings.zone_name.clone())
+}
+
 /// Checks a value, lets it take effect, and returns the text that `SHOW` prints.
 fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
     let lower = value.trim().to_lowercase();
     match name {
-        "timezone" => {
-            settings.zone = zone::find(value).map_err(|_| bad("TimeZone", value))?;
-            value.clone_into(&mut settings.zone_name);
-        }
+        "timezone" => return time_zone(settings, value),
         "datestyle" => return date_style(settings, &lower).ok_or_else(|| bad("DateStyle", value)),
         "intervalstyle" => {
             settings.interval_style = match lower.as_str() {

@@ -13,7 +13,7 @@ use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Type;
 use sql_bind::{no_relation, row_scope, type_named};
-use sql_parse::{ident_text, identity_change, mark_of, object_name};
+use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
 use std::collections::BTreeSet;
 
@@ -343,6 +343,25 @@ impl Session {
         Ok(())
     }
 
+    /// Makes a generated column an ordinary one, which keeps its values.
+    fn drop_expression(&mut self, mut object: Object, at: usize, is_strict: bool) -> Result<()> {
+        let table = object.name.clone();
+        let column = &mut table_body(&mut object)?.columns[at];
+        if matches!(column.origin, Origin::Generated(_)) {
+            column.origin = Origin::Given;
+            return self.put(object, None);
+        }
+        let name = &column.name;
+        let message =
+            format!("column \"{name}\" of relation \"{table}\" is not a stored generated column");
+        if is_strict {
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
+        self.environment.host.notice(format!("{message}, skipping"));
+        Ok(())
+    }
+
     fn alter_column(&mut self, oid: Oid, name: &str, change: &AlterColumnOperation) -> Result<()> {
         let mut object = self.altered(oid)?;
         let table = object.name.clone();
@@ -353,8 +372,11 @@ impl Session {
             AlterColumnOperation::SetDefault {
                 value: sqlparser::ast::Expr::Identifier(word),
             } if mark_of(word).is_some() => {
-                let change = identity_change(mark_of(word).unwrap_or_default())?;
-                return self.change_identity(oid, at, &change);
+                let mark = mark_of(word).unwrap_or_default();
+                if let Some(rest) = mark.strip_prefix(DROP_EXPRESSION) {
+                    return self.drop_expression(object, at, rest.is_empty());
+                }
+                return self.change_identity(oid, at, &identity_change(mark)?);
             }
             AlterColumnOperation::AddGenerated {
                 generated_as,

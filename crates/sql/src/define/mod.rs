@@ -8,6 +8,7 @@
 //! | `materialized` | materialized views |
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
+//! | `domain` | domains that change |
 //! | `drop` | objects that go, with those that need them |
 //! | `role`, `defaults` | roles and privileges, defaults of roles |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
@@ -22,6 +23,7 @@ mod column;
 mod comment;
 mod constraint;
 mod defaults;
+mod domain;
 mod drop;
 mod follow;
 mod function;

@@ -41,6 +41,7 @@ pub(super) fn alter(session: &mut Session, alter: &Alter) -> Result<Completion> 
             let instead = "An index has the schema and the owner of its table.";
             return Err(SqlError::unsupported("this change of an index", instead));
         }
+        (ObjectChange::Domain(change), _) => super::domain::change(session, &object, change)?,
         (ObjectChange::Owner(owner), _) => session.change_owner(object.oid, owner)?,
         (ObjectChange::Rename(new), _) => session.rename_object(&object, new)?,
         (ObjectChange::SetSchema(_), AlterKind::Schema) => {

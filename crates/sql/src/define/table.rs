@@ -12,7 +12,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
-use crate::types::storage;
+use crate::types::cast::{self, CastContext};
+use crate::types::{Category, Kind, operator, storage};
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
 };
@@ -40,7 +41,12 @@ pub(super) fn create(
     let Some((namespace, name)) =
         session.new_name_in(target, &create.name, create.if_not_exists)?
     else {
-        return Ok(Completion::new("CREATE TABLE"));
+        let is_filled = create.query.is_some();
+        return Ok(Completion::new(if is_filled {
+            "CREATE TABLE AS"
+        } else {
+            "CREATE TABLE"
+        }));
     };
     if let Some(query) = &create.query {
         let names: Vec<_> = create.columns.iter().map(|one| one.name.clone()).collect();
@@ -198,7 +204,7 @@ impl Session {
         taken: &mut Vec<String>,
     ) -> Result<Constraint> {
         let text = self.kept_text(condition)?;
-        let wanted = Some((crate::types::Kind::Bool.plain(), "CHECK"));
+        let wanted = Some((Kind::Bool.plain(), "CHECK"));
         let read = self.check_expression(&text, table, columns, wanted)?;
         // One that reads a single column has the column's name, wherever it is written.
         let single = match read.as_slice() {
@@ -366,12 +372,13 @@ impl Session {
         } else {
             places_of(&parent_body.columns, &referred)?
         };
-        self.check_reference((body, &columns), (&parent, parent_body, &parent_columns))?;
         let mut parts = vec![object.name.as_str()];
         parts.extend(names.iter().map(String::as_str));
         parts.push("fkey");
         let own = foreign.name.as_ref().map(ident_text);
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
+        let referred = (parent.as_str(), parent_body, parent_columns.as_slice());
+        check_reference(&name, (body, &columns), referred)?;
         Ok(Constraint {
             oid: self.sql.next_oid(1),
             name,
@@ -466,62 +473,6 @@ impl Session {
         self.put(object, None)
     }
 
-    fn check_reference(
-        &self,
-        (body, columns): (&TableBody, &[usize]),
-        (parent, parent_body, parent_columns): (&str, &TableBody, &[usize]),
-    ) -> Result<()> {
-        if columns.len() != parent_columns.len() {
-            let message = "number of referencing and referenced columns for foreign key disagree";
-            return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
-        }
-        let mut wanted = parent_columns.to_vec();
-        wanted.sort_unstable();
-        let keys = parent_body.constraints.iter();
-        let keys = keys.filter_map(|constraint| match &constraint.rule {
-            Rule::Primary { columns, deferral } | Rule::Unique { columns, deferral } => {
-                let mut columns = columns.clone();
-                columns.sort_unstable();
-                (columns == wanted).then_some(*deferral)
-            }
-            _ => None,
-        });
-        // One that is checked at once is enough.
-        let keys: Vec<Deferral> = keys.collect();
-        if !keys.is_empty() && keys.iter().all(|deferral| *deferral != Deferral::Never) {
-            let message = format!(
-                "cannot use a deferrable unique constraint for referenced table \"{parent}\""
-            );
-            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(SqlError::new(state, message));
-        }
-        // A unique index over plain columns will do.
-        let is_indexed = parent_body.indexes.iter().any(|index| {
-            let mut columns = index.columns.clone();
-            columns.sort_unstable();
-            index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
-        });
-        if keys.is_empty() && !is_indexed {
-            let message = format!(
-                "there is no unique constraint matching given keys for referenced table \"{parent}\""
-            );
-            return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
-        }
-        for (&own, &other) in columns.iter().zip(parent_columns) {
-            let (own, other) = (&body.columns[own], &parent_body.columns[other]);
-            let kinds = [own.data_type.kind, other.data_type.kind];
-            if crate::types::operator::resolve("=", &kinds).is_err() {
-                let message = "foreign key constraint cannot be implemented";
-                let detail = format!(
-                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
-                    own.name, other.name, own.data_type, other.data_type
-                );
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
-            }
-        }
-        Ok(())
-    }
-
     /// Makes the table below of a table, under its name if that is free.
     pub(super) fn make_below(&mut self, object: &mut Object) -> Result<indelible::Table> {
         let oid = object.oid;
@@ -552,6 +503,81 @@ impl Session {
         self.environment.host.own_tables.push(created.id());
         Ok(created)
     }
+}
+
+/// Fails if columns cannot refer to others.
+fn check_reference(
+    name: &str,
+    (body, columns): (&TableBody, &[usize]),
+    (parent, parent_body, parent_columns): (&str, &TableBody, &[usize]),
+) -> Result<()> {
+    if columns.len() != parent_columns.len() {
+        let message = "number of referencing and referenced columns for foreign key disagree";
+        return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
+    }
+    let mut wanted = parent_columns.to_vec();
+    wanted.sort_unstable();
+    let keys = parent_body.constraints.iter();
+    let keys = keys.filter_map(|constraint| match &constraint.rule {
+        Rule::Primary { columns, deferral } | Rule::Unique { columns, deferral } => {
+            let mut columns = columns.clone();
+            columns.sort_unstable();
+            (columns == wanted).then_some(*deferral)
+        }
+        _ => None,
+    });
+    // One that is checked at once is enough.
+    let keys: Vec<Deferral> = keys.collect();
+    if !keys.is_empty() && keys.iter().all(|deferral| *deferral != Deferral::Never) {
+        let message =
+            format!("cannot use a deferrable unique constraint for referenced table \"{parent}\"");
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        return Err(SqlError::new(state, message));
+    }
+    // A unique index over plain columns will do.
+    let is_indexed = parent_body.indexes.iter().any(|index| {
+        let mut columns = index.columns.clone();
+        columns.sort_unstable();
+        index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
+    });
+    if keys.is_empty() && !is_indexed {
+        let message = format!(
+            "there is no unique constraint matching given keys for referenced table \"{parent}\""
+        );
+        return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
+    }
+    for (&own, &other) in columns.iter().zip(parent_columns) {
+        let (own, other) = (&body.columns[own], &parent_body.columns[other]);
+        let kinds = [own.data_type.kind, other.data_type.kind];
+        if !may_refer(kinds) {
+            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+            let detail = format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                own.name, other.name, own.data_type, other.data_type
+            );
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
+        }
+    }
+    Ok(())
+}
+
+/// Whether values of one kind may refer to keys of another: they are compared as keys, either
+/// directly or after a conversion that needs no word.
+fn may_refer([own, referred]: [Kind; 2]) -> bool {
+    const ALIKE: [&[Kind]; 3] = [
+        &[Kind::Int2, Kind::Int4, Kind::Int8],
+        &[Kind::Float4, Kind::Float8],
+        &[Kind::Date, Kind::Timestamp, Kind::Timestamptz],
+    ];
+    let is_text = |kind: Kind| kind.category() == Category::String;
+    let are_alike = ALIKE
+        .iter()
+        .any(|kinds| kinds.contains(&own) && kinds.contains(&referred));
+    let is_fit = own == referred
+        || are_alike
+        || is_text(own) && is_text(referred)
+        || cast::can_coerce(own, referred, CastContext::Implicit);
+    is_fit && operator::resolve("=", &[own, referred]).is_ok()
 }
 
 /// Errors of a definition below, with the name of the table above.

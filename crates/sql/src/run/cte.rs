@@ -192,7 +192,7 @@ impl WorkingRun {
 
 impl Operator for WorkingRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(self.plan.width);
+        out.reset(self.plan.types.len());
         let rows = run.state.working.get(self.plan.number);
         while !out.is_full()
             && let Some(row) = rows.and_then(|rows| rows.get(self.next))

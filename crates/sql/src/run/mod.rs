@@ -13,6 +13,7 @@ mod cte;
 mod distinct;
 mod evaluate;
 mod filter;
+mod frame;
 mod functions;
 mod join;
 mod limit;

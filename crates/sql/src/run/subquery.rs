@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
 use crate::sink::Batch;
 use crate::types::Datum;
-use crate::types::array::Array;
+use crate::types::aggregate::array_of;
 use sql_rows::{BuildRowHasher, SegmentCache, Share, Store, bytes_of};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -70,10 +70,7 @@ pub(super) fn value(subquery: &Arc<Subquery>, row: &[Datum], run: &mut Run<'_>) 
             let rows = collect(operator, run)?;
             let_go(&rows, run);
             let elements = rows.into_iter().filter_map(|row| row.into_iter().next());
-            Ok(Datum::Array(Arc::new(Array::new(
-                *kind,
-                elements.collect(),
-            ))))
+            array_of(*kind, elements)
         }
         _ => only_value(operator, run),
     })?;

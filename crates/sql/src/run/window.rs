@@ -1,21 +1,19 @@
 //! Window functions: rows sorted by partition and order, and a value for each from those around it.
 //!
-//! A frame is a range of positions in the sorted partition. Aggregates over a frame that begins
-//! with the partition go on from row to row; others are computed anew for each row.
+//! Functions see the rows of a row's frame. Aggregates over frames that begin with the partition go
+//! on from row to row; others are computed anew for each row.
 
 use super::compare::compare;
 use super::evaluate::{all, with_types};
+use super::frame::{Frames, Partition, Seen};
 use super::{Operator, Row, Run, build, evaluate, is_true};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{
-    AggregateFunction, Expr, Frame, FrameEnd, FrameUnit, OverWindow, Window, WindowCall,
-};
+use crate::plan::{AggregateFunction, OverWindow, Window, WindowCall};
 use crate::sink::Batch;
 use crate::types::window::WindowFunction;
 use crate::types::{Datum, Type};
 use sql_rows::{Order, SegmentCache, Sorted, Sorter, Store};
 use std::cell::RefCell;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) struct WindowRun {
@@ -25,37 +23,6 @@ pub(super) struct WindowRun {
     /// The first row of the next partition.
     next: Option<Row>,
     results: Option<Results>,
-}
-
-/// The rows of one partition, in their order, with the values of the order's keys after them.
-struct Partition {
-    rows: Store,
-    /// The segment of the rows' file that was read last.
-    place: RefCell<SegmentCache>,
-    /// The position of the first key.
-    keys_at: usize,
-    /// The first row of each group of peers: rows that are equal in the order.
-    groups: Vec<usize>,
-}
-
-impl Partition {
-    fn len(&self) -> usize {
-        self.rows.len() as usize
-    }
-
-    /// Calls `body` with a row of the partition.
-    fn with_row<R>(&self, at: usize, body: impl FnOnce(&[Datum]) -> Result<R>) -> Result<R> {
-        let mut place = self.place.borrow_mut();
-        let row = self.rows.get(at as u64, &mut place)?;
-        body(row.map_or(&[], Vec::as_slice))
-    }
-
-    /// The rows that are equal to a row in the order.
-    fn peers(&self, at: usize) -> Range<usize> {
-        let next = self.groups.partition_point(|first| *first <= at);
-        let start = next.checked_sub(1).map_or(0, |group| self.groups[group]);
-        start..self.groups.get(next).copied().unwrap_or(self.len())
-    }
 }
 
 /// A partition whose functions have been computed, as it is handed over.
@@ -192,6 +159,7 @@ fn column(
         OverWindow::Function(function) => *function,
     };
     let count = partition.len();
+    let frames = Frames::new(plan, &call.frame, run)?;
     let mut values = Store::new(run.state.memory.share());
     let mut group = 0_i64;
     for at in 0..count {
@@ -217,7 +185,7 @@ fn column(
                 neighbour(call, function, partition, at, run)?
             }
             WindowFunction::FirstValue | WindowFunction::LastValue | WindowFunction::NthValue => {
-                of_frame(plan, call, function, partition, at, run)?
+                of_frame(&frames, call, function, partition, at, run)?
             }
         };
         values.push(vec![value])?;
@@ -279,171 +247,33 @@ fn neighbour(
 
 /// The value of a row of the frame.
 fn of_frame(
-    plan: &Window,
+    frames: &Frames<'_>,
     call: &WindowCall,
     function: WindowFunction,
     partition: &Partition,
     at: usize,
     run: &mut Run<'_>,
 ) -> Result<Datum> {
-    let frame = frame_of(plan, &call.frame, partition, at, run)?;
+    let seen = frames.of(partition, at, run)?;
     let wanted = match function {
-        WindowFunction::FirstValue => frame.start,
-        WindowFunction::LastValue => frame.end.wrapping_sub(1),
+        WindowFunction::FirstValue => seen.nth(0),
+        WindowFunction::LastValue => seen.last(),
         _ => match partition.with_row(at, |row| evaluate(&call.arguments[1], row, run))? {
             Datum::Null => return Ok(Datum::Null),
             number => {
-                let number = number.int()?;
-                let Ok(number @ 1..) = usize::try_from(number) else {
+                let Ok(number @ 1..) = usize::try_from(number.int()?) else {
                     let message = "argument of nth_value must be greater than zero";
-                    return Err(SqlError::new(
-                        SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE,
-                        message,
-                    ));
+                    let state = SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE;
+                    return Err(SqlError::new(state, message));
                 };
-                frame.start.saturating_add(number - 1)
+                seen.nth(number - 1)
             }
         },
     };
-    if frame.contains(&wanted) {
-        partition.with_row(wanted, |row| evaluate(&call.arguments[0], row, run))
-    } else {
-        Ok(Datum::Null)
+    match wanted {
+        Some(wanted) => partition.with_row(wanted, |row| evaluate(&call.arguments[0], row, run)),
+        None => Ok(Datum::Null),
     }
-}
-
-/// The rows of a row's frame.
-fn frame_of(
-    plan: &Window,
-    frame: &Frame,
-    partition: &Partition,
-    at: usize,
-    run: &mut Run<'_>,
-) -> Result<Range<usize>> {
-    let count = partition.len();
-    let start = match &frame.start {
-        FrameEnd::UnboundedPreceding => 0,
-        FrameEnd::UnboundedFollowing => count,
-        FrameEnd::CurrentRow => match frame.unit {
-            FrameUnit::Rows => at,
-            _ => partition.peers(at).start,
-        },
-        FrameEnd::Preceding(offset) => {
-            end_of(plan, (frame.unit, offset, -1), true, partition, at, run)?
-        }
-        FrameEnd::Following(offset) => {
-            end_of(plan, (frame.unit, offset, 1), true, partition, at, run)?
-        }
-    };
-    let end = match &frame.end {
-        FrameEnd::UnboundedPreceding => 0,
-        FrameEnd::UnboundedFollowing => count,
-        FrameEnd::CurrentRow => match frame.unit {
-            FrameUnit::Rows => at + 1,
-            _ => partition.peers(at).end,
-        },
-        FrameEnd::Preceding(offset) => {
-            end_of(plan, (frame.unit, offset, -1), false, partition, at, run)?
-        }
-        FrameEnd::Following(offset) => {
-            end_of(plan, (frame.unit, offset, 1), false, partition, at, run)?
-        }
-    };
-    Ok(start.min(count)..end.min(count).max(start.min(count)))
-}
-
-/// The position of an end with an offset: the first row of the frame, or the one after its last.
-fn end_of(
-    plan: &Window,
-    (unit, offset, sign): (FrameUnit, &Expr, i64),
-    is_start: bool,
-    partition: &Partition,
-    at: usize,
-    run: &mut Run<'_>,
-) -> Result<usize> {
-    let value = partition.with_row(at, |row| evaluate(offset, row, run))?;
-    if unit == FrameUnit::Range {
-        return range_end(plan, value, is_start, partition, at);
-    }
-    let (kind, end) = if is_start {
-        ("starting", "starting")
-    } else {
-        ("ending", "ending")
-    };
-    let bad = |problem: &str| {
-        let message = format!("frame {kind} offset must not be {problem}");
-        let _ = end;
-        SqlError::new(SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message)
-    };
-    if value.is_null() {
-        return Err(SqlError::new(
-            SqlState::NULL_VALUE_NOT_ALLOWED,
-            bad("null").message,
-        ));
-    }
-    let offset = value.int()?;
-    if offset < 0 {
-        return Err(bad("negative"));
-    }
-    let count = partition.len() as i64;
-    if unit == FrameUnit::Rows {
-        let place = (at as i64).saturating_add(sign.saturating_mul(offset));
-        let place = if is_start {
-            place
-        } else {
-            place.saturating_add(1)
-        };
-        return Ok(place.clamp(0, count) as usize);
-    }
-    // Groups of peers, one after the other.
-    let mut peers = partition.peers(at);
-    for _ in 0..offset {
-        let next = if sign < 0 {
-            peers.start.checked_sub(1)
-        } else {
-            Some(peers.end)
-        };
-        match next.filter(|next| *next < partition.len()) {
-            Some(next) => peers = partition.peers(next),
-            None if sign < 0 => return Ok(0),
-            None => return Ok(partition.len()),
-        }
-    }
-    Ok(if is_start { peers.start } else { peers.end })
-}
-
-/// The end of a range by the value of the key there.
-fn range_end(
-    plan: &Window,
-    value: Datum,
-    is_start: bool,
-    partition: &Partition,
-    at: usize,
-) -> Result<usize> {
-    let key_of = |at| partition.with_row(at, |row| Ok(row[partition.keys_at].clone()));
-    if value.is_null() || key_of(at)?.is_null() {
-        // NULLs are peers of each other only.
-        let peers = partition.peers(at);
-        return Ok(if is_start { peers.start } else { peers.end });
-    }
-    let (end, order) = ([value], &plan.order[..1]);
-    let is_before = |key: Datum| {
-        if key.is_null() {
-            return order[0].nulls_first;
-        }
-        let order = compare(order, &[key], &end);
-        order.is_lt() || (!is_start && order.is_eq())
-    };
-    let (mut low, mut high) = (0, partition.len());
-    while low < high {
-        let middle = low.midpoint(high);
-        if is_before(key_of(middle)?) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }
 
 /// An aggregate over each row's frame.
@@ -455,27 +285,29 @@ fn aggregate(
     run: &mut Run<'_>,
 ) -> Result<Store> {
     let types: (&[Type], Type) = (&function.argument_types, call.data_type);
-    let grows = matches!(call.frame.start, FrameEnd::UnboundedPreceding);
+    let frames = Frames::new(plan, &call.frame, run)?;
     let mut accumulator = (function.aggregate.start)();
     let mut taken = 0;
     let mut values = Store::new(run.state.memory.share());
-    let mut last: Option<(Range<usize>, Datum)> = None;
+    let mut last: Option<(Seen, Datum)> = None;
     for at in 0..partition.len() {
         if at.is_multiple_of(1024) {
             run.check()?;
         }
-        let frame = frame_of(plan, &call.frame, partition, at, run)?;
+        let seen = frames.of(partition, at, run)?;
         if let Some((last, value)) = &last
-            && *last == frame
+            && *last == seen
         {
             values.push(vec![value.clone()])?;
             continue;
         }
-        if !grows || frame.end < taken {
+        let end = seen.last().map_or(0, |last| last + 1);
+        if !frames.grow() || end < taken {
             accumulator = (function.aggregate.start)();
-            taken = frame.start;
+            taken = 0;
         }
-        for other in taken..frame.end.max(taken) {
+        let ranges = seen.ranges();
+        for other in ranges.flat_map(|range| range.start.max(taken)..range.end) {
             let arguments = partition.with_row(other, |row| match &call.filter {
                 Some(filter) if !is_true(filter, row, run)? => Ok(None),
                 _ => all(&call.arguments, row, run).map(Some),
@@ -490,10 +322,10 @@ fn aggregate(
                 accumulator.add(context, &arguments)
             })?;
         }
-        taken = frame.end.max(taken);
+        taken = end;
         let value = with_types(types.0, types.1, run, |context| accumulator.value(context))?;
         values.push(vec![value.clone()])?;
-        last = Some((frame, value));
+        last = Some((seen, value));
     }
     Ok(values)
 }

@@ -131,7 +131,7 @@ impl Session {
                 let names = &self.environment.names;
                 let types = data_types
                     .iter()
-                    .map(|name| Ok(Some(type_named(names, name)?.data_type)));
+                    .map(|name| Ok(Some(type_named(names, name)?.data_type.kind.plain())));
                 let types = types.collect::<Result<Vec<_>>>()?;
                 let inner = Parsed {
                     statement: Arc::new((**statement).clone()),

@@ -495,12 +495,27 @@ fn value_text(value: &Expr) -> Result<String> {
             op: UnaryOperator::Minus,
             expr,
         } => Ok(format!("-{}", value_text(expr)?)),
-        Expr::Interval(interval) => value_text(&interval.value),
+        Expr::Interval(interval) => {
+            let text = value_text(&interval.value)?;
+            Ok(hours(&text).map_or(text, |hours| hours.to_string()))
+        }
         other => {
             let message = format!("syntax error at or near \"{other}\"");
             Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
         }
     }
+}
+
+/// The hours of an interval that is a zone: hours and minutes, with a sign.
+fn hours(text: &str) -> Option<f64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let (whole, minutes): (f64, f64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let part = minutes / 60.0;
+    Some(if hours.starts_with('-') {
+        whole - part
+    } else {
+        whole + part
+    })
 }
 
 /// The names of a list; quotes keep commas.

@@ -91,6 +91,10 @@ pub fn shown_text(text: &str) -> String {
             shown.insert(byte(at + 1), ' ');
         }
         let end = words.after_bracket(at + 1) - 1;
+        if let Some((mark, clause)) = words.exclusion(at + 1) {
+            shown.insert_str(byte(end), &clause);
+            shown.replace_range(byte(mark.start)..byte(mark.end), "");
+        }
         let is_row = words.is(at, "COALESCE")
             && words.is_token(end - 1, &Token::Mul)
             && (at + 2..end - 1)

@@ -97,7 +97,7 @@ impl Words<'_> {
     }
 
     /// The place of the bracket that the one at a place closes.
-    fn before_bracket(&self, close: usize) -> Option<usize> {
+    pub(super) fn before_bracket(&self, close: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for at in (0..=close).rev() {
             match self.token(at) {

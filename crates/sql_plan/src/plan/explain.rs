@@ -214,7 +214,7 @@ impl<'e> Explainer<'e> {
                 }
             }
             Node::Working(plan) => {
-                let names = (1..=plan.width).map(|at| format!("column{at}"));
+                let names = (1..=plan.types.len()).map(|at| format!("column{at}"));
                 leaf("WorkTable Scan", names.collect())
             }
             _ => Explained::default(),

@@ -164,6 +164,7 @@ pub(super) fn types_of(node: &Node) -> Option<Vec<Type>> {
         Node::Limit(plan) => types_of(&plan.input),
         Node::Distinct(plan) => types_of(&plan.input),
         Node::Shared(plan) => types_of(&plan.node),
+        Node::Working(plan) => Some(plan.types.to_vec()),
         Node::Project(plan) => Some(plan.expressions.iter().map(Expr::data_type).collect()),
         Node::Values(plan) => {
             let row = plan.rows.first()?;

@@ -6,14 +6,47 @@
 use super::access;
 use super::estimate::estimate;
 use super::expression::Expr;
-use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
+use super::join_order::types_of;
+use super::node::{Access, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::side::{Side, shifted, side};
 
 /// The join with the method that suits its conditions.
-pub(super) fn with_method(mut join: Join) -> Node {
+pub(super) fn with_method(join: Join) -> Node {
     if !matches!(join.method, JoinMethod::Loop) {
         return join.into();
     }
+    if join.kind == JoinKind::Inner && join.right.reads_round() && join.left.is_fixed() {
+        return round_first(join);
+    }
+    chosen(join)
+}
+
+/// The join with the rows of a round on its left, so that the other side is the one that is kept
+/// between rounds, or looked up.
+fn round_first(mut join: Join) -> Node {
+    let types = types_of(&join.left).zip(types_of(&join.right));
+    let Some((left, right)) = types else {
+        return chosen(join);
+    };
+    let (before, after) = (left.len(), right.len());
+    if let Some(condition) = &mut join.condition {
+        condition.renumber(&mut |at| if at < before { at + after } else { at - before });
+    }
+    std::mem::swap(&mut join.left, &mut join.right);
+    let columns = left.into_iter().enumerate();
+    let columns = columns.map(|(at, data_type)| Expr::Column(after + at, data_type));
+    let others = right.into_iter().enumerate();
+    let others = others.map(|(at, data_type)| Expr::Column(at, data_type));
+    let expressions = columns.chain(others).collect();
+    Project {
+        input: chosen(join),
+        expressions,
+        has_sets: false,
+    }
+    .into()
+}
+
+fn chosen(mut join: Join) -> Node {
     let width = join.left.width();
     let conditions = join
         .condition

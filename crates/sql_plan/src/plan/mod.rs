@@ -55,7 +55,7 @@ pub use modify::{
     Moves, Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
-    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct,
+    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct, Excluded,
     FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join, JoinKind, JoinMethod,
     KeyRange, Limit, Lock, LockTarget, Node, OverWindow, Project, Recursive, Scan, SetKind,
     SetOperation, Shared, Sort, SortKey, Source, System, TableRows, Values, Window, WindowCall,

@@ -377,6 +377,21 @@ pub struct Frame {
     pub start: FrameEnd,
     /// The last row of the frame.
     pub end: FrameEnd,
+    /// The rows between them that are left out.
+    pub excluded: Excluded,
+}
+
+/// Rows that are left out of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excluded {
+    /// None.
+    Nothing,
+    /// The row itself.
+    CurrentRow,
+    /// The row and its equals in the order.
+    Group,
+    /// Its equals in the order without itself.
+    Ties,
 }
 
 /// Unit of the ends of a frame.
@@ -504,8 +519,8 @@ pub struct Recursive {
 pub struct Working {
     /// The number of the recursive query.
     pub number: usize,
-    /// Columns of these rows.
-    pub width: usize,
+    /// Types of the columns of these rows.
+    pub types: Arc<[Type]>,
 }
 
 /// Rows of the input, locked in their tables as they pass (`FOR UPDATE` and its like).
@@ -604,7 +619,7 @@ impl Node {
             Self::SetOperation(operation) => operation.left.width(),
             Self::Shared(shared) => shared.width,
             Self::Recursive(recursive) => recursive.width,
-            Self::Working(working) => working.width,
+            Self::Working(working) => working.types.len(),
             Self::Lock(lock) => lock.input.width(),
             Self::Counted(counted) => counted.input.width(),
             Self::Modify(modify) => modify.returning.as_ref().map_or(0, Vec::len),

@@ -255,6 +255,40 @@ impl Node {
         }
     }
 
+    /// Whether it gives the same rows each time that it runs in a statement. It may say no of a
+    /// node that does.
+    pub fn is_fixed(&self) -> bool {
+        let mut node = self.clone();
+        let varying =
+            |node: &Self| matches!(node, Self::Working(_) | Self::Lock(_) | Self::Modify(_));
+        let mut varies = node.has(&varying);
+        let walked = node.walk(1, &mut |part, depth| {
+            varies |= match part {
+                Expr::Outer(level, ..) => *level >= depth,
+                Expr::Call(call) => !call.is_stable(),
+                Expr::Subquery(_) => true,
+                _ => false,
+            };
+            Ok(!varies)
+        });
+        walked.is_ok() && !varies
+    }
+
+    /// Whether it reads rows of a round of a recursive query.
+    pub(super) fn reads_round(&self) -> bool {
+        self.clone().has(&|node| matches!(node, Self::Working(_)))
+    }
+
+    /// Whether a test holds for the node or one of its inputs.
+    fn has(&mut self, test: &dyn Fn(&Self) -> bool) -> bool {
+        let mut has = test(self);
+        let visited = self.inputs(&mut |input, _| {
+            has = has || input.has(test);
+            Ok(())
+        });
+        has || visited.is_err()
+    }
+
     /// Visits the node's own expressions.
     pub(super) fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         match self {

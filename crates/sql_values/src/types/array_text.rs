@@ -311,12 +311,16 @@ impl Reader<'_> {
         let mut kept = 0;
         let mut is_quoted = false;
         let mut in_quotes = false;
+        let mut is_closed = false;
         let mut characters = self.rest.char_indices();
         let end = loop {
             let Some((at, character)) = characters.next() else {
                 return Err(LevelError::Malformed("Unexpected end of input.".into()));
             };
             match character {
+                '\\' if is_closed => {
+                    return Err(LevelError::Malformed("Unexpected \"\\\" character.".into()));
+                }
                 '\\' => {
                     let Some((_, escaped)) = characters.next() else {
                         return Err(LevelError::Malformed("Unexpected end of input.".into()));
@@ -327,6 +331,7 @@ impl Reader<'_> {
                 }
                 '"' if in_quotes => {
                     in_quotes = false;
+                    is_closed = true;
                     kept = text.len();
                 }
                 '"' if text.is_empty() && !is_quoted => {
@@ -341,7 +346,7 @@ impl Reader<'_> {
                 }
                 ',' | '}' if !in_quotes => break at,
                 other => {
-                    if !in_quotes && is_quoted && !is_space(other) && kept == text.len() {
+                    if is_closed && !is_space(other) {
                         return Err(LevelError::Malformed("Unexpected array element.".into()));
                     }
                     text.push(other);

@@ -9,6 +9,7 @@
 //! | `cast`, `overload`, `operator` | conversions, and the choice between overloads |
 //! | `signature` | descriptions of functions, of all sorts |
 //! | `function`, `aggregate`, `window` | functions |
+//! | `in_range` | distances between values, for frames of windows |
 //! | `context`, `random` | the surroundings of a call |
 
 #![allow(
@@ -32,6 +33,7 @@ pub mod datum;
 mod float_io;
 pub mod function;
 pub mod geometry;
+pub mod in_range;
 pub mod interval;
 pub mod json;
 pub mod kind;

@@ -36,6 +36,8 @@ pub(super) struct HashRun {
     key: Row,
     pair: Row,
     files: Option<Files>,
+    /// Whether the table stays for the next run, once that is known.
+    is_fixed: Option<bool>,
     /// The memory of the largest table.
     memory_bytes: u64,
 }
@@ -108,8 +110,26 @@ impl HashRun {
             key: Row::new(),
             pair: Row::new(),
             files: None,
+            is_fixed: None,
             memory_bytes: 0,
         }
+    }
+
+    /// Whether the table is that of the next run as well: rounds of a recursive query and rows
+    /// around the join change nothing about its rows.
+    fn is_kept(&mut self) -> bool {
+        let plan = &self.plan;
+        let keys = match &plan.method {
+            JoinMethod::Hash { right, .. } => right.as_slice(),
+            _ => return false,
+        };
+        let is_fixed = |key: &Expr| {
+            !key.any(|part, _| matches!(part, Expr::Outer(..) | Expr::Subquery(_)))
+                && !key.has_volatile()
+        };
+        *self
+            .is_fixed
+            .get_or_insert_with(|| plan.right.is_fixed() && keys.iter().all(is_fixed))
     }
 
     fn keys(&self) -> (&[Expr], &[Expr]) {
@@ -505,11 +525,17 @@ impl Operator for HashRun {
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.candidate = Candidate::NotLookedUp;
+        self.left.restart(run)?;
+        let has_table = !matches!(self.phase, Phase::NotBegun) && self.files.is_none();
+        if has_table && self.is_kept() {
+            self.matched.fill(false);
+            self.phase = Phase::Probe;
+            return Ok(());
+        }
         self.phase = Phase::NotBegun;
         self.table = None;
         self.files = None;
-        self.candidate = Candidate::NotLookedUp;
-        self.left.restart(run)?;
         self.right.restart(run)
     }
 

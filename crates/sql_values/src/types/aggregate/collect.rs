@@ -10,7 +10,7 @@ use super::super::function::Function;
 use super::super::function::json::{jsonb, kind_of};
 use super::super::json::{Json, convert, quote};
 use super::super::kind::Kind::{
-    Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
+    self, Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
 };
 use super::{Accumulator, keeping};
 use crate::error::{Result, SqlError, SqlState};
@@ -26,17 +26,35 @@ struct Elements {
 
 impl Accumulator for Elements {
     fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
-        self.count += 1;
         let is_array = context
             .argument_types
             .first()
             .is_some_and(|one| one.kind.is_array());
+        self.take(is_array, &arguments[0])
+    }
+
+    fn value(&self, context: &mut CallContext<'_>) -> Result<Datum> {
+        if self.count == 0 {
+            return Ok(Datum::Null);
+        }
+        let element = context.result_type.kind.element().unwrap_or(Text);
+        Ok(self.whole(element))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.values.capacity() * size_of::<Datum>()
+    }
+}
+
+impl Elements {
+    fn take(&mut self, is_array: bool, value: &Datum) -> Result<()> {
+        self.count += 1;
         if !is_array {
-            self.values.push(arguments[0].clone());
+            self.values.push(value.clone());
             return Ok(());
         }
         let wrong = |text: &str| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, text);
-        let Datum::Array(array) = &arguments[0] else {
+        let Datum::Array(array) = value else {
             return Err(SqlError::new(
                 SqlState::NULL_VALUE_NOT_ALLOWED,
                 "cannot accumulate null arrays",
@@ -54,11 +72,7 @@ impl Accumulator for Elements {
         Ok(())
     }
 
-    fn value(&self, context: &mut CallContext<'_>) -> Result<Datum> {
-        if self.count == 0 {
-            return Ok(Datum::Null);
-        }
-        let element = context.result_type.kind.element().unwrap_or(Text);
+    fn whole(&self, element: Kind) -> Datum {
         let mut array = Array::new(element, self.values.clone());
         if let Some(inner) = &self.inner {
             array.dimensions = vec![Dimension {
@@ -67,12 +81,18 @@ impl Accumulator for Elements {
             }];
             array.dimensions.extend(inner);
         }
-        Ok(Datum::Array(Arc::new(array)))
+        Datum::Array(Arc::new(array))
     }
+}
 
-    fn memory_bytes(&self) -> usize {
-        self.values.capacity() * size_of::<Datum>()
+/// The array of values of a kind, or of arrays of one shape.
+pub fn array_of(kind: Kind, values: impl IntoIterator<Item = Datum>) -> Result<Datum> {
+    let mut elements = Elements::default();
+    for value in values {
+        elements.take(kind.is_array(), &value)?;
     }
+    let element = kind.element().filter(|_| kind.is_array());
+    Ok(elements.whole(element.unwrap_or(kind)))
 }
 
 /// `string_agg`: each value after its delimiter, except the first.

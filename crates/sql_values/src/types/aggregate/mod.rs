@@ -9,6 +9,7 @@ mod statistics;
 mod total;
 
 pub use super::signature::{Accumulator, Aggregate};
+pub use collect::array_of;
 
 use super::kind::Kind;
 use super::signature::{Body, Function};

@@ -72,6 +72,27 @@ fn posix(text: &str) -> Option<TimeZone> {
         })
 }
 
+/// The zone of as many hours east of Greenwich, with its POSIX text, as `SET timezone` takes it.
+pub fn of_hours(hours: f64) -> Option<(TimeZone, String)> {
+    let east = (hours * 3600.0).trunc();
+    if east.is_nan() || east.abs() > 168.0 * 3600.0 {
+        return None;
+    }
+    let east = east as i32;
+    let seconds = east.abs();
+    let mut units = vec![seconds / 3600, seconds / 60 % 60, seconds % 60];
+    while units.len() > 1 && units.last() == Some(&0) {
+        units.pop();
+    }
+    let digits: Vec<String> = units.iter().map(|unit| format!("{unit:02}")).collect();
+    let digits = digits.join(":");
+    let name = match east {
+        ..0 => format!("<-{digits}>+{digits}"),
+        _ => format!("<+{digits}>-{digits}"),
+    };
+    Some((fixed(east)?, name))
+}
+
 /// A zone of one offset, in seconds east of Greenwich.
 pub fn fixed(seconds: i32) -> Option<TimeZone> {
     Offset::from_seconds(seconds).ok().map(TimeZone::fixed)

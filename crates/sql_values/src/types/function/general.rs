@@ -173,10 +173,13 @@ fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
             Width::Fixed(width) => (field.is_left, width),
             Width::Argument(place) => {
                 let place = take(place)?;
-                let width = if a[place].is_null() {
-                    0
-                } else {
-                    a[place].int()?
+                let width = match &a[place] {
+                    Datum::Null => 0,
+                    Datum::Int2(_) | Datum::Int4(_) => a[place].int()?,
+                    _ => {
+                        let written = text(context, a, place)?;
+                        text_io::parse(Kind::Int4, &written, &context.context)?.int()?
+                    }
                 };
                 (field.is_left || width < 0, width.abs())
             }

@@ -230,7 +230,8 @@ fn digits_of_float(value: f64, significant: usize, template: &Template) -> Digit
 }
 
 fn fill(template: &Template, mut digits: Digits) -> String {
-    if digits.whole.len() > template.whole && digits.whole != "0" {
+    // The zero before a point does not fit either where a template begins with the point.
+    if digits.whole.len() > template.whole {
         digits.whole = "#".repeat(template.whole);
         let places = if digits.is_special {
             template.fraction

@@ -1,0 +1,170 @@
+//! `ALTER DOMAIN`: defaults, NOT NULL and checks.
+//!
+//! A new condition is tested on all values of the domain in tables, unless it is `NOT VALID`. A
+//! domain that was made of this one has the conditions of that time.
+
+use crate::catalog::{Body, Column, DomainBody, Object, Oid};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
+use crate::session::Session;
+use crate::types::Kind;
+use sql_parse::DomainChange;
+
+/// Changes a domain.
+pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChange) -> Result<()> {
+    session.must_own(object)?;
+    let mut new = object.clone();
+    let Body::Domain(domain) = &mut new.body else {
+        return Err(SqlError::internal("a domain has the body of one"));
+    };
+    match change {
+        DomainChange::Default(default) => {
+            let default = default.as_deref();
+            domain.default = default.map(|tree| session.kept_text(tree)).transpose()?;
+        }
+        DomainChange::NotNull(is_set) => {
+            if *is_set {
+                session.refuse_nulls(object.oid)?;
+            }
+            domain.not_null = *is_set;
+        }
+        DomainChange::Add {
+            name,
+            condition,
+            is_unproven,
+        } => {
+            let text = session.kept_text(condition)?;
+            let value = [Column::new("value", domain.base)];
+            session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
+            let name = match name {
+                Some(name) => name.clone(),
+                None => free_name(&object.name, domain),
+            };
+            if place_of(domain, &name).is_some() {
+                return Err(duplicate(&name, &object.name));
+            }
+            if !is_unproven {
+                session.refuse_broken(object.oid, &text, &value)?;
+            }
+            domain.checks.push((name, text));
+        }
+        DomainChange::Drop { name, if_exists } => match place_of(domain, name) {
+            Some(at) => {
+                domain.checks.remove(at);
+            }
+            None => {
+                let error = missing(name, &object.name);
+                if !if_exists {
+                    return Err(error);
+                }
+                let notice = format!("{}, skipping", error.message);
+                session.environment.host.notice(notice);
+            }
+        },
+        DomainChange::Validate(name) => {
+            let at = place_of(domain, name).ok_or_else(|| missing(name, &object.name))?;
+            let value = [Column::new("value", domain.base)];
+            session.refuse_broken(object.oid, &domain.checks[at].1, &value)?;
+        }
+        DomainChange::Rename(from, to) => {
+            let at = place_of(domain, from).ok_or_else(|| missing(from, &object.name))?;
+            if place_of(domain, to).is_some() {
+                return Err(duplicate(to, &object.name));
+            }
+            domain.checks[at].0.clone_from(to);
+        }
+    }
+    session.put(new, None)
+}
+
+fn place_of(domain: &DomainBody, name: &str) -> Option<usize> {
+    domain.checks.iter().position(|(own, _)| own == name)
+}
+
+/// The usual name of a further check.
+fn free_name(domain: &str, body: &DomainBody) -> String {
+    let mut number = 0_usize;
+    loop {
+        let name = match number {
+            0 => format!("{domain}_check"),
+            number => format!("{domain}_check{number}"),
+        };
+        if place_of(body, &name).is_none() {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+fn missing(name: &str, domain: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of domain \"{domain}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+fn duplicate(name: &str, domain: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" for domain \"{domain}\" already exists");
+    SqlError::new(SqlState::DUPLICATE_OBJECT, message)
+}
+
+impl Session {
+    /// Fails if a value of a domain in a table is NULL.
+    fn refuse_nulls(&mut self, domain: Oid) -> Result<()> {
+        let is_null = |value: Expr| Expr::IsNull(Box::new(value), false);
+        let found = self.column_with(domain, &is_null)?;
+        found.map_or(Ok(()), |(column, table)| {
+            let message = format!("column \"{column}\" of table \"{table}\" contains null values");
+            Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
+        })
+    }
+
+    /// Fails if a value of a domain in a table breaks a condition.
+    fn refuse_broken(&mut self, domain: Oid, condition: &str, value: &[Column]) -> Result<()> {
+        let condition = self.bound_check(condition, "", value)?;
+        let is_broken = |value: Expr| {
+            let mut condition = condition.clone();
+            if let Expr::Column(at, _) = value {
+                condition.shift(0, at as isize);
+            }
+            Expr::IsTruth(Box::new(condition), Some(false), false)
+        };
+        let found = self.column_with(domain, &is_broken)?;
+        found.map_or(Ok(()), |(column, table)| {
+            let message = format!(
+                "column \"{column}\" of table \"{table}\" contains values that violate the new constraint"
+            );
+            Err(SqlError::new(SqlState::CHECK_VIOLATION, message))
+        })
+    }
+
+    /// A column of a domain, and its table, that has a value for which a test holds.
+    fn column_with(
+        &mut self,
+        domain: Oid,
+        test: &dyn Fn(Expr) -> Expr,
+    ) -> Result<Option<(String, String)>> {
+        let mut columns = Vec::new();
+        for object in self.catalog().objects() {
+            if let Body::Table(body) = &object.body
+                && body.lineage.scheme.is_none()
+            {
+                let places =
+                    (0..body.columns.len()).filter(|at| body.columns[*at].domain == Some(domain));
+                columns.extend(places.map(|at| {
+                    let column = &body.columns[at];
+                    let value = Expr::Column(at, column.data_type);
+                    (
+                        object.oid,
+                        value,
+                        (column.name.clone(), object.name.clone()),
+                    )
+                }));
+            }
+        }
+        for (table, value, names) in columns {
+            if self.has_row(table, test(value))? {
+                return Ok(Some(names));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,63 @@
+//! Statements and clauses that do not exist here and that the parser does not know.
+//!
+//! Their errors say so, and what to use instead; the parser's would be errors of syntax.
+
+use super::rewrite::Words;
+use sql_values::error::{SqlError, SqlState};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// The error of a statement that does not exist here; none for others.
+pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
+    let words = Words::new(tokens);
+    let literal = |at| {
+        matches!(
+            words.token(at),
+            Some(Token::SingleQuotedString(_) | Token::DollarQuotedString(_))
+        )
+    };
+    if words.is(0, "DO") && (literal(1) || words.is(1, "LANGUAGE")) {
+        return Some(SqlError::unsupported("DO", "Compute in the client."));
+    }
+    if words.is(0, "COPY") {
+        return delimiter(&words);
+    }
+    if !words.is(0, "CREATE") {
+        return None;
+    }
+    let at = if words.is(1, "OR") { 3 } else { 1 };
+    if words.is(at, "PROCEDURE") {
+        let instead = "Use a function in SQL, or compute in the client.";
+        return Some(SqlError::unsupported("CREATE PROCEDURE", instead));
+    }
+    if !words.is(at, "FUNCTION") {
+        return None;
+    }
+    let open = (at..words.len()).find(|at| words.is_token(*at, &Token::LParen))?;
+    let close = words.after_bracket(open);
+    if (open..close).any(|at| words.is(at, "VARIADIC")) {
+        let instead = "Take an array.";
+        return Some(SqlError::unsupported("an argument VARIADIC", instead));
+    }
+    if words.is(close, "RETURNS") && words.is(close + 1, "TABLE") {
+        let instead = "Use a view, or a function of one value.";
+        return Some(SqlError::unsupported("RETURNS TABLE", instead));
+    }
+    None
+}
+
+/// The error of a delimiter of several characters.
+fn delimiter(words: &Words<'_>) -> Option<SqlError> {
+    let mut places = (1..words.len()).filter(|at| words.is_any(*at, &["DELIMITER", "DELIMITERS"]));
+    let is_long = places.any(|at| {
+        let at = if words.is(at + 1, "AS") {
+            at + 2
+        } else {
+            at + 1
+        };
+        matches!(words.token(at), Some(Token::SingleQuotedString(text)) if text.len() != 1)
+    });
+    is_long.then(|| {
+        let message = "COPY delimiter must be a single one-byte character";
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    })
+}

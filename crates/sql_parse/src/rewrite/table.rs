@@ -1,0 +1,107 @@
+//! Forms around tables and rows: names of columns before `AS`, `DROP EXPRESSION`, several functions
+//! as one table, and locks before limits.
+//!
+//! Each is a rewrite of few tokens that stand together.
+
+use super::{DROP_EXPRESSION, ROWS_FROM, Words, marked};
+use sqlparser::tokenizer::Token;
+
+impl Words<'_> {
+    /// Gives the columns of a table that is made of a query a type, which means nothing.
+    pub(super) fn named_columns(&mut self) {
+        let Some(open) = (2..self.len()).find(|at| self.is_token(*at, &Token::LParen)) else {
+            return;
+        };
+        let is_table = (1..open).any(|at| self.is(at, "TABLE"));
+        let close = self.after_bracket(open) - 1;
+        let names: Vec<usize> = (open + 1..close).step_by(2).collect();
+        let is_list = !names.is_empty()
+            && names.iter().all(|at| {
+                matches!(self.token(*at), Some(Token::Word(_)))
+                    && (*at + 1 == close || self.is_token(at + 1, &Token::Comma))
+            });
+        let mut rest = close + 1;
+        while rest < self.len() && !self.is(rest, "AS") {
+            rest = match self.token(rest) {
+                Some(Token::LParen) => self.after_bracket(rest),
+                _ => rest + 1,
+            };
+        }
+        if is_table && is_list && rest < self.len() {
+            for at in names {
+                self.replace(at + 1..at + 1, &[Token::make_keyword("INTEGER")]);
+            }
+        }
+    }
+
+    /// `ALTER COLUMN a DROP EXPRESSION [IF EXISTS]`.
+    pub(super) fn drop_expression(&mut self) {
+        for at in 3..self.len() {
+            if !(self.is(at, "DROP") && self.is(at + 1, "EXPRESSION")) {
+                continue;
+            }
+            let is_lax = self.is(at + 2, "IF") && self.is(at + 3, "EXISTS");
+            let end = if is_lax { at + 4 } else { at + 2 };
+            let mark = if is_lax {
+                marked(&format!("{DROP_EXPRESSION} IF EXISTS"))
+            } else {
+                marked(DROP_EXPRESSION)
+            };
+            let [set, default] = ["SET", "DEFAULT"].map(Token::make_keyword);
+            self.replace(at..end, &[set, default, mark]);
+        }
+    }
+
+    /// `ROWS FROM (functions)`.
+    pub(super) fn rows_from(&mut self, at: usize) {
+        if self.is(at + 1, "FROM") && self.is_token(at + 2, &Token::LParen) {
+            self.replace(at..at + 2, &[marked(ROWS_FROM)]);
+        }
+    }
+
+    /// Digits of seconds before the literal of an interval.
+    pub(super) fn interval_digits(&mut self, at: usize) {
+        let is_literal = self.is_token(at + 1, &Token::LParen)
+            && self.is_token(at + 3, &Token::RParen)
+            && matches!(self.token(at + 4), Some(Token::SingleQuotedString(_)));
+        let Some(digits @ Token::Number(..)) = self.token(at + 2).filter(|_| is_literal) else {
+            return;
+        };
+        self.replace(at + 1..at + 4, &[]);
+        let second = [
+            Token::make_keyword("SECOND"),
+            Token::LParen,
+            digits.clone(),
+            Token::RParen,
+        ];
+        self.replace(at + 5..at + 5, &second);
+    }
+
+    /// The end of `LIMIT`, `OFFSET` and `FETCH` after the clause of a lock, which the parser takes
+    /// before it only. They stand on one side.
+    pub(super) fn after_limits(&self, lock: usize, start: usize) -> usize {
+        const LIMITS: [&str; 3] = ["LIMIT", "OFFSET", "FETCH"];
+        let (mut at, mut before) = (start, lock);
+        let mut depth = 0_usize;
+        while let Some(place) = before.checked_sub(1) {
+            match self.token(place) {
+                Some(Token::RParen) => depth += 1,
+                Some(Token::LParen) if depth == 0 => break,
+                Some(Token::LParen) => depth -= 1,
+                _ if depth == 0 && self.is_any(place, &LIMITS) => return start,
+                _ => {}
+            }
+            before = place;
+        }
+        if !self.is_any(at, &LIMITS) {
+            return at;
+        }
+        while at < self.len() && !self.is_token(at, &Token::RParen) && !self.is(at, "FOR") {
+            at = match self.token(at) {
+                Some(Token::LParen) => self.after_bracket(at),
+                _ => at + 1,
+            };
+        }
+        at
+    }
+}
