@@ -3,14 +3,13 @@
 //! Each part has its rows and its scope. A lateral part sees the part before it as the next outer
 //! row; others see only the queries around their own.
 
+use super::lateral::{deepen, leave_left, reads_left};
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{
-    Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Pending, Values,
-};
+use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values};
 use crate::types::{Kind, Type};
 use sql_parse::{ROWS_FROM, mark_of};
 use sqlparser::ast::{
@@ -468,27 +467,6 @@ impl Binder<'_> {
         self.source_of(bound.node, &name, columns)
     }
 
-    /// Binds a part that may read those on its left, which are the next outer rows.
-    fn lateral_part<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        let lefts = std::mem::take(&mut self.lateral);
-        let around = self.scopes.len();
-        if !lefts.is_empty() {
-            self.scopes.extend(lefts);
-            self.scope().clause = Clause::Select;
-        }
-        let bound = body(self);
-        self.lateral = self.scopes.split_off(around);
-        bound
-    }
-
-    /// Binds something that reads none of the parts on the left, though these are outer rows.
-    fn apart<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<(R, usize)> {
-        let hidden = std::mem::take(&mut self.lateral);
-        let bound = body(self);
-        self.lateral = hidden;
-        Ok((bound?, self.lateral.len()))
-    }
-
     fn unnest(
         &mut self,
         arrays: &[ast::Expr],
@@ -591,48 +569,6 @@ impl Binder<'_> {
             table.is_value = is_value;
         }
         Ok(source.unlockable("a function"))
-    }
-}
-
-/// Whether a part of `FROM` reads the row of the part on its left, the next outer row.
-fn reads_left(node: &mut Node) -> Result<bool> {
-    let mut reads = false;
-    node.walk(0, &mut |part, depth| {
-        reads |= level_of(part).is_some_and(|level| *level == depth + 1);
-        Ok(!reads)
-    })?;
-    Ok(reads)
-}
-
-/// The part on the left is no outer row: those around it are one level nearer.
-fn leave_left(node: &mut Node) -> Result<()> {
-    node.walk(0, &mut |part, depth| {
-        if let Some(level) = level_of(part)
-            && *level > depth
-        {
-            *level -= 1;
-        }
-        Ok(true)
-    })
-}
-
-/// A visitor for what has been bound without some outer rows that lie nearer than all others.
-fn deepen(by: usize) -> impl FnMut(&mut Expr, usize) -> Result<bool> {
-    move |part, depth| {
-        if let Some(level) = level_of(part)
-            && *level > depth
-        {
-            *level += by;
-        }
-        Ok(by > 0)
-    }
-}
-
-/// The level of a part that belongs to a row or a group of a query around it.
-fn level_of(part: &mut Expr) -> Option<&mut usize> {
-    match part {
-        Expr::Outer(level, ..) | Expr::Pending(Pending::Outer(level), ..) => Some(level),
-        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@
 //! | `scope`, `lookup` | the columns that a part of a query sees, and how they are found by name |
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
-//! | `query`, `recursion`, `from`, `view`, `select`, `window`, `order` | queries |
+//! | `query`, `recursion`, `from`, `lateral`, `view`, `select`, `window`, `order` | queries |
 //! | `grouping`, `grouping_sets` | groups |
 //! | `routine` | functions of users |
 //! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
@@ -52,6 +52,7 @@ mod grouping;
 mod grouping_sets;
 mod infer;
 mod insert;
+mod lateral;
 mod lifted;
 mod literal;
 mod locking;

@@ -51,6 +51,7 @@
 mod domain;
 mod frame;
 mod merge;
+mod null_test;
 mod row;
 mod search;
 mod table;
@@ -580,43 +581,6 @@ impl<'t> Words<'t> {
         follows && !is_value && !self.is(at - 1, "AS")
     }
 
-    /// Whether a word follows an operand, and is neither a name nor a function.
-    fn is_after_operand(&self, at: usize) -> bool {
-        const BEFORE_OPERANDS: [&str; 17] = [
-            "ALL",
-            "AND",
-            "AS",
-            "BY",
-            "CASE",
-            "DISTINCT",
-            "ELSE",
-            "FUNCTION",
-            "HAVING",
-            "NOT",
-            "ON",
-            "OR",
-            "RETURNING",
-            "SELECT",
-            "THEN",
-            "WHEN",
-            "WHERE",
-        ];
-        let is_name =
-            self.is_token(at + 1, &Token::LParen) || self.is_token(at + 1, &Token::Period);
-        let Some(before) = at.checked_sub(1).and_then(|before| self.token(before)) else {
-            return false;
-        };
-        match before {
-            _ if is_name => false,
-            Token::Word(word) if word.quote_style.is_none() => {
-                !self.is_any(at - 1, &BEFORE_OPERANDS)
-            }
-            Token::Word(_) | Token::RParen | Token::RBracket | Token::Number(..) => true,
-            Token::SingleQuotedString(_) | Token::Placeholder(_) => true,
-            _ => false,
-        }
-    }
-
     /// Leaves out `SEQUENCE NAME name` of an identity column.
     fn sequence_name(&mut self, at: usize) {
         let has_schema = self.is_token(at + 3, &Token::Period);
@@ -656,10 +620,7 @@ impl<'t> Words<'t> {
                     }
                 }
                 "BETWEEN" => self.symmetric(at + 1),
-                "ISNULL" if self.is_after_operand(at) => {
-                    let words = ["IS", "NULL"].map(Token::make_keyword);
-                    self.replace(at..at + 1, &words);
-                }
+                "ISNULL" => self.null_test(at),
                 "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),
                 "ARRAY" if self.ends_type(at) => {
                     self.replace(at..at + 1, &[Token::LBracket, Token::RBracket]);

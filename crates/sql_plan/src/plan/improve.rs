@@ -294,16 +294,14 @@ fn tested(mut node: Node, conditions: Vec<Expr>) -> Node {
 /// Conditions of a join go to its sides where they may.
 fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     let Join {
-        mut kind,
+        kind,
         left,
         right,
         condition,
         method,
     } = join;
     let width = left.width();
-    if kind == JoinKind::Left && conditions.iter().any(|one| refuses_nulls(one, width)) {
-        kind = JoinKind::Inner;
-    }
+    let kind = reduced(kind, &conditions, width);
     let (to_left, to_right) = match kind {
         JoinKind::Inner => (true, true),
         JoinKind::Left | JoinKind::Semi | JoinKind::Anti => (true, false),
@@ -359,17 +357,50 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     tested(with_method(join), above)
 }
 
-/// Whether a condition is not true if all columns of the right side are NULL.
-fn refuses_nulls(condition: &Expr, width: usize) -> bool {
+/// The kind of a join whose conditions above are not true where one of its sides has no row.
+fn reduced(kind: JoinKind, conditions: &[Expr], width: usize) -> JoinKind {
+    let needs = |is_of_side: fn(usize, usize) -> bool| {
+        let is_null = |at| is_of_side(at, width);
+        conditions.iter().any(|one| refuses_nulls(one, &is_null))
+    };
+    let (left, right) = (|at, width| at < width, |at, width| at >= width);
+    match kind {
+        JoinKind::Left if needs(right) => JoinKind::Inner,
+        JoinKind::Right if needs(left) => JoinKind::Inner,
+        JoinKind::Full => match (needs(left), needs(right)) {
+            (true, true) => JoinKind::Inner,
+            (true, false) => JoinKind::Left,
+            (false, true) => JoinKind::Right,
+            (false, false) => kind,
+        },
+        kind => kind,
+    }
+}
+
+/// Whether a condition is not true if some columns are NULL.
+fn refuses_nulls(condition: &Expr, is_null: &dyn Fn(usize) -> bool) -> bool {
     match condition {
-        Expr::Call(call) => {
-            call.function.is_strict
-                && call.arguments.iter().any(|argument| {
-                    matches!(argument, Expr::Column(at, _) if *at >= width)
-                        || matches!(argument, Expr::Cast(inner, ..) if matches!(**inner, Expr::Column(at, _) if at >= width))
-                })
+        Expr::And(parts) => parts.iter().any(|part| refuses_nulls(part, is_null)),
+        Expr::Or(parts) => parts.iter().all(|part| refuses_nulls(part, is_null)),
+        Expr::IsNull(operand, true) => becomes_null(operand, is_null),
+        // A test of all elements is true of none.
+        Expr::Quantified(test) if !test.is_all => {
+            let is_strict = matches!(&test.condition, Expr::Call(call) if call.function.is_strict);
+            is_strict && becomes_null(&test.left, is_null)
         }
-        Expr::IsNull(operand, true) => matches!(**operand, Expr::Column(at, _) if at >= width),
+        other => becomes_null(other, is_null),
+    }
+}
+
+/// Whether an expression is NULL if some columns are.
+fn becomes_null(expression: &Expr, is_null: &dyn Fn(usize) -> bool) -> bool {
+    match expression {
+        Expr::Column(at, _) => is_null(*at),
+        Expr::Cast(operand, ..) | Expr::Not(operand) => becomes_null(operand, is_null),
+        Expr::Call(call) => {
+            let mut arguments = call.arguments.iter();
+            call.function.is_strict && arguments.any(|one| becomes_null(one, is_null))
+        }
         _ => false,
     }
 }
