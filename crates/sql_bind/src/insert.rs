@@ -33,10 +33,14 @@ impl Binder<'_> {
         if insert.returning.is_some() {
             self.check_access(table.named(), Privilege::Select.bit())?;
         }
-        if let Some(OnInsert::OnConflict(conflict)) = &insert.on
-            && matches!(conflict.action, ast::OnConflictAction::DoUpdate(_))
-        {
-            self.check_access(table.named(), Privilege::Update.bit())?;
+        if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
+            if matches!(conflict.action, ast::OnConflictAction::DoUpdate(_)) {
+                self.check_access(table.named(), Privilege::Update.bit())?;
+            }
+            // It tells which keys there are.
+            if conflict.conflict_target.is_some() {
+                self.check_access(table.named(), Privilege::Select.bit())?;
+            }
         }
         let places = self.insert_columns(&table, insert)?;
         let (input, given) = self.insert_rows(&table, &places, insert)?;

@@ -302,6 +302,10 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     } = join;
     let width = left.width();
     let kind = reduced(kind, &conditions, width);
+    let inside = |condition| match method {
+        JoinMethod::Lateral => deeper(shifted(condition, width)),
+        _ => shifted(condition, width),
+    };
     let (to_left, to_right) = match kind {
         JoinKind::Inner => (true, true),
         JoinKind::Left | JoinKind::Semi | JoinKind::Anti => (true, false),
@@ -316,7 +320,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         for condition in conditions {
             match side(&condition, width) {
                 Side::Left if to_left => for_left.push(condition),
-                Side::Right if to_right => for_right.push(shifted(condition, width)),
+                Side::Right if to_right => for_right.push(inside(condition)),
                 _ => above.push(condition),
             }
         }
@@ -332,7 +336,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
                 for_left.push(condition);
             }
             (Side::Right, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti) => {
-                for_right.push(shifted(condition, width));
+                for_right.push(inside(condition));
             }
             (_, JoinKind::Inner) if Expr::has_query(&condition) => above.push(condition),
             _ => both.push(condition),
@@ -344,7 +348,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
                 matches!(side(part, width), Side::Left)
             }));
             let of_right = implied(condition, |part| matches!(side(part, width), Side::Right));
-            for_right.extend(of_right.map(|condition| shifted(condition, width)));
+            for_right.extend(of_right.map(&inside));
         }
     }
     let join = Join {
@@ -355,6 +359,20 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         method,
     };
     tested(with_method(join), above)
+}
+
+/// A condition where another outer row lies nearer than those that it reads.
+fn deeper(mut condition: Expr) -> Expr {
+    let walked = condition.walk(0, &mut |part, depth| {
+        if let Expr::Outer(level, ..) = part
+            && *level > depth
+        {
+            *level += 1;
+        }
+        Ok(true)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    condition
 }
 
 /// The kind of a join whose conditions above are not true where one of its sides has no row.

@@ -17,7 +17,8 @@ use crate::run::lock::{Newest, lock_moved_row, lock_row};
 use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
-use crate::types::Datum;
+use crate::types::cast::{self, CastContext};
+use crate::types::{Category, Datum, Kind, Type};
 use indelible::{Direction, Prefix, RowLock};
 use sql_bind::Binder;
 use sql_parse::{LineIndex, NESTING_MAX};
@@ -194,7 +195,7 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
                 false => lock_moved_row(&other.source, &parent, lock, run)?,
             };
             if let Newest::Row(parent) = locked
-                && values_of(&parent, &other.columns) == values
+                && has_values(&parent, &other.columns, &values, run)
             {
                 return Ok(());
             }
@@ -210,15 +211,92 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
     )))
 }
 
+/// A value as a column of another type has it, if one of its values is equal to it.
+fn converted(value: &Datum, to: Type, run: &Run<'_>) -> Option<Datum> {
+    let (from, own) = (value.kind(), to.kind);
+    let have_one_form = |kinds: &[Kind]| kinds.contains(&from) && kinds.contains(&own);
+    let is_convertible = |kind: Kind| {
+        use Kind::{Date, Float4, Float8, Int2, Int4, Int8, Numeric, Timestamp, Timestamptz};
+        let numbers = matches!(kind, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric);
+        let moments = matches!(kind, Date | Timestamp | Timestamptz);
+        numbers || moments || kind.category() == Category::String
+    };
+    if from == own
+        || !is_convertible(from)
+        || !is_convertible(own)
+        || have_one_form(&[Kind::Int2, Kind::Int4, Kind::Int8])
+        || have_one_form(&[Kind::Float4, Kind::Float8])
+        || are_texts(from, own) && !is_padded(from, own)
+    {
+        return Some(value.clone());
+    }
+    let context = run.environment.context();
+    let cast = |value: Datum, from, to: Kind| {
+        let to = to.plain();
+        cast::cast(value, from, to, CastContext::Explicit, &context).ok()
+    };
+    let there = cast(value.clone(), from, own)?;
+    // Numbers are compared as floats with floats, and texts without the blanks at their end.
+    if own == Kind::Float8 || is_padded(from, own) {
+        return Some(there);
+    }
+    let back = cast(there.clone(), own, from)?;
+    (back == *value).then_some(there)
+}
+
+/// A value as a column of a child follows with it.
+fn assigned(value: &Datum, to: Type, run: &Run<'_>) -> Result<Datum> {
+    let (context, how) = (run.environment.context(), CastContext::Assignment);
+    match converted(value, to, run) {
+        Some(value) => Ok(value),
+        None => cast::cast(value.clone(), value.kind(), to, how, &context),
+    }
+}
+
+/// Whether columns of a row have values that are equal to others, of other types even.
+fn has_values(row: &[Datum], columns: &[usize], values: &[Datum], run: &Run<'_>) -> bool {
+    let as_other = |one: &Datum, other: &Datum| {
+        converted(one, other.kind().plain(), run).as_ref() == Some(other)
+    };
+    let mut pairs = columns.iter().zip(values);
+    pairs.all(|(&at, value)| {
+        let own = &row[at];
+        own == value || as_other(own, value) || as_other(value, own)
+    })
+}
+
+fn are_texts(one: Kind, other: Kind) -> bool {
+    [one, other]
+        .iter()
+        .all(|kind| kind.category() == Category::String)
+}
+
+/// Whether one of two types of texts leaves the blanks at the end out of comparisons.
+fn is_padded(one: Kind, other: Kind) -> bool {
+    are_texts(one, other) && (one == Kind::Bpchar) != (other == Kind::Bpchar)
+}
+
 /// Rows of a table with these values.
 fn rows_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
     let (source, columns) = (&table.source, &table.columns);
-    let key = columns.iter().zip(values);
+    let pairs = columns.iter().zip(values);
+    let there = pairs.map(|(&at, value)| converted(value, source.column_type(at), run));
+    let Some(there) = there.collect::<Option<Vec<_>>>() else {
+        return Ok(Vec::new());
+    };
+    let key = columns.iter().zip(&there);
     let key = key.map(|(&at, value)| key_value(value, source.column_type(at), run));
     let Some(key) = key.collect::<Option<Vec<_>>>() else {
         return Ok(Vec::new());
     };
+    // Several keys are equal to such a value.
+    let mut pairs = columns.iter().zip(values);
+    let has_several = pairs.any(|(&at, value)| {
+        let own = source.column_type(at).kind;
+        own != Kind::Bpchar && is_padded(value.kind(), own)
+    });
     let mut scan = match &table.access {
+        _ if has_several => run.connection.scan(&source.table, .., Direction::Forward)?,
         ReferenceAccess::Primary => {
             run.connection
                 .scan(&source.table, Prefix(key), Direction::Forward)?
@@ -235,10 +313,7 @@ fn rows_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec
         for stored in &batch {
             let mut row = Row::with_capacity(source.width());
             read_row(source, stored, None, &run.environment.context(), &mut row)?;
-            let is_it = columns
-                .iter()
-                .zip(values)
-                .all(|(&at, value)| row[at] == *value);
+            let is_it = has_values(&row, columns, values, run);
             if is_it {
                 found.push(row);
             }
@@ -307,7 +382,7 @@ fn follow(
         let Newest::Row(row) = lock_row(&child.source, &row, lock, run)? else {
             continue;
         };
-        if values_of(&row, &other.columns) != old {
+        if !has_values(&row, &other.columns, &old, run) {
             continue;
         }
         let mut changed = row.clone();
@@ -318,7 +393,7 @@ fn follow(
             }
             (Action::Cascade, Some(after)) => {
                 for (&to, &from) in other.columns.iter().zip(&reference.columns) {
-                    changed[to] = after[from].clone();
+                    changed[to] = assigned(&after[from], child.source.column_type(to), run)?;
                 }
             }
             (Action::SetDefault, _) => {
