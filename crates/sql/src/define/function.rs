@@ -13,8 +13,8 @@ use sql_bind::type_named;
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr,
-    FunctionBehavior, FunctionCalledOnNull, FunctionDesc, FunctionReturnType, OperateFunctionArg,
-    Value,
+    FunctionBehavior, FunctionCalledOnNull, FunctionDesc, FunctionReturnType, FunctionSecurity,
+    OperateFunctionArg, Value,
 };
 use std::sync::Arc;
 
@@ -28,6 +28,11 @@ pub(super) fn create(session: &mut Session, create: &CreateFunction) -> Result<C
             format!("a function in the language {language}"),
             instead,
         ));
+    }
+    if matches!(create.security, Some(FunctionSecurity::Definer)) {
+        let instead =
+            "It runs with the rights of its caller; a view reads with those of its owner.";
+        return Err(SqlError::unsupported("SECURITY DEFINER", instead));
     }
     session.begin_definition()?;
     let (schema, name) = object_name(&create.name)?;
