@@ -139,32 +139,27 @@ impl Scope {
             });
             self.width += 1;
         }
+        self.push_table(alias, positions, None);
+        Ok(())
+    }
+
+    fn push_table(&mut self, alias: &str, columns: Vec<usize>, unlockable: Option<&'static str>) {
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
-            columns: positions,
+            columns,
             rows: None,
             table_oid: None,
             is_stored: false,
             is_value: false,
             place: None,
-            unlockable: None,
+            unlockable,
         });
-        Ok(())
     }
 
     /// Makes all columns those of a table with this name.
     pub(super) fn name_table(&mut self, alias: &str) {
         let columns = self.columns.iter().enumerate().map(|(at, _)| at);
-        self.tables.push(ScopeTable {
-            alias: alias.to_owned(),
-            columns: columns.collect(),
-            rows: None,
-            table_oid: None,
-            is_stored: false,
-            is_value: false,
-            place: None,
-            unlockable: Some("a join"),
-        });
+        self.push_table(alias, columns.collect(), Some("a join"));
     }
 
     /// Gives the first columns, which two tables have in common, the name of a table as well.
@@ -182,16 +177,7 @@ impl Scope {
             self.columns.push(column);
         }
         let columns = (self.columns.len() - count)..self.columns.len();
-        self.tables.push(ScopeTable {
-            alias: alias.to_owned(),
-            columns: columns.collect(),
-            rows: None,
-            table_oid: None,
-            is_stored: false,
-            is_value: false,
-            place: None,
-            unlockable: Some("a join"),
-        });
+        self.push_table(alias, columns.collect(), Some("a join"));
         Ok(())
     }
 

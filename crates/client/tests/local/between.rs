@@ -397,6 +397,25 @@ fn a_cursor_reads_the_moment_of_its_declaration() {
 }
 
 #[test]
+fn rights_on_temporary_tables_go_with_their_session() {
+    let (scratch, sql) = Scratch::open("between-reassign");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut other,
+        "CREATE ROLE ann; CREATE ROLE bob; GRANT ALL ON SCHEMA public TO ann",
+    );
+    run(&mut one, "SET ROLE ann; CREATE TEMP TABLE t (a int)");
+    run(&mut other, "REASSIGN OWNED BY ann TO bob");
+    drop((one, other, sql));
+    let database = Database::open(scratch.directory()).unwrap();
+    let sql = Sql::open(database).unwrap();
+    run(
+        &mut sql.connect().unwrap(),
+        "DROP OWNED BY ann; DROP ROLE ann, bob",
+    );
+}
+
+#[test]
 fn locks_outlive_a_change_of_modes() {
     let (_scratch, sql) = Scratch::open("between-modes");
     let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());

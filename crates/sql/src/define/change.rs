@@ -119,7 +119,8 @@ impl Session {
             Body::Access(access) => self.catalog().object(access.object),
             _ => None,
         };
-        if !self.is_temporary(of.map_or(object.namespace, |of| of.namespace)) {
+        let namespace = of.map_or(object.namespace, |of| of.namespace);
+        if !self.is_temporary(namespace) && !self.is_others(namespace) {
             let table = store::table(self.sql.database())?;
             store::put(&table, &mut self.connection, &object)?;
         }

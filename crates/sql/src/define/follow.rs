@@ -144,7 +144,8 @@ impl Session {
         body(&mut Binder::new(&names, database, context, &places))
     }
 
-    fn is_others(&self, namespace: Oid) -> bool {
+    /// Whether a schema is that of another session's temporary objects.
+    pub(super) fn is_others(&self, namespace: Oid) -> bool {
         let schema = self.catalog().object(namespace);
         let is_temporary = schema.is_some_and(|schema| schema.name.starts_with("pg_temp_"));
         is_temporary && self.environment.names.temporary != Some(namespace)

@@ -178,7 +178,7 @@ impl AccessBody {
         full
     }
 
-    /// What is kept of it.
+    /// The part of it that is kept.
     #[must_use]
     pub fn kept(mut self, kind: char) -> Self {
         for first in self.initial(kind) {

@@ -1,4 +1,4 @@
-//! What roles may do with objects.
+//! The rights of roles on objects.
 //!
 //! A superuser may do everything. Another role has the rights that it was granted, those of the
 //! roles that it is a member of, and everyone's.
@@ -11,7 +11,7 @@ use super::oid::{
 use super::{Body, Catalog, Names};
 
 impl Catalog {
-    /// What is kept of the owner and the privileges of an object.
+    /// The owner and the privileges of an object, as they are kept.
     fn kept_access(&self, object: Oid) -> Option<&AccessBody> {
         let oid = self.find_oid(Names::Access, 0, &object.to_string())?;
         match &self.object(oid)?.body {
