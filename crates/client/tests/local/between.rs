@@ -397,25 +397,6 @@ fn a_cursor_reads_the_moment_of_its_declaration() {
 }
 
 #[test]
-fn rights_on_temporary_tables_go_with_their_session() {
-    let (scratch, sql) = Scratch::open("between-reassign");
-    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
-    run(
-        &mut other,
-        "CREATE ROLE ann; CREATE ROLE bob; GRANT ALL ON SCHEMA public TO ann",
-    );
-    run(&mut one, "SET ROLE ann; CREATE TEMP TABLE t (a int)");
-    run(&mut other, "REASSIGN OWNED BY ann TO bob");
-    drop((one, other, sql));
-    let database = Database::open(scratch.directory()).unwrap();
-    let sql = Sql::open(database).unwrap();
-    run(
-        &mut sql.connect().unwrap(),
-        "DROP OWNED BY ann; DROP ROLE ann, bob",
-    );
-}
-
-#[test]
 fn locks_outlive_a_change_of_modes() {
     let (_scratch, sql) = Scratch::open("between-modes");
     let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
@@ -436,41 +417,6 @@ fn locks_outlive_a_change_of_modes() {
     assert_eq!(error.unwrap_err().state.0, "25006");
     run(&mut one, "ROLLBACK");
     run(&mut other, "INSERT INTO t VALUES (1)");
-}
-
-#[test]
-fn the_database_has_rights_of_its_own() {
-    let (_scratch, sql) = Scratch::open("between-database");
-    let mut owner = sql.connect().unwrap();
-    run(&mut owner, "CREATE ROLE maria LOGIN");
-    let mut maria = sql.connect_as("maria").unwrap();
-    let schema = "CREATE SCHEMA marias";
-    let mut refused = |statement: &str| {
-        let error = maria.simple(statement, &mut Last::default()).unwrap_err();
-        error.message
-    };
-    assert_eq!(refused(schema), "permission denied for database indelible");
-    run(
-        &mut owner,
-        "GRANT CREATE ON DATABASE indelible TO maria; REVOKE TEMP ON DATABASE indelible FROM PUBLIC",
-    );
-    assert_eq!(
-        refused("CREATE TEMP TABLE t (a int)"),
-        "permission denied to create temporary tables in database \"indelible\""
-    );
-    run(&mut maria, schema);
-    let rights = "SELECT datacl FROM pg_database WHERE datname = 'indelible'";
-    let shown = "{=c/indelible,indelible=CTc/indelible,maria=C/indelible}";
-    assert_eq!(run(&mut owner, rights), Some(shown.to_owned()));
-    run(
-        &mut owner,
-        "REVOKE CONNECT ON DATABASE indelible FROM PUBLIC",
-    );
-    let error = sql.connect_as("maria").err().unwrap();
-    assert_eq!(error.state.0, "42501");
-    sql.connect_as("indelible").unwrap();
-    run(&mut owner, "GRANT CONNECT ON DATABASE indelible TO maria");
-    sql.connect_as("maria").unwrap();
 }
 
 #[test]

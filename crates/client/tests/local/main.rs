@@ -6,6 +6,7 @@
 
 mod between;
 mod columns;
+mod database_rights;
 mod keys;
 mod lifted_plans;
 mod moved;
