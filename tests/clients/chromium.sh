@@ -4,6 +4,7 @@ set -euo pipefail
 
 folder="$(mktemp -d)"
 "$INDELIBLE" create "$folder/shop" >/dev/null
+: >"$folder/log"
 "$INDELIBLE" serve "$folder/shop" --listen 127.0.0.1:0 --http 127.0.0.1:0 --trust 2>"$folder/log" &
 server=$!
 trap 'kill $server; wait $server; rm -r "$folder"' EXIT

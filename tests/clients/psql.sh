@@ -65,6 +65,7 @@ expect "$(timeout --foreground -s INT 1 psql -X -v VERBOSITY=sqlstate -c 'SELECT
 certificates="$(dirname "$0")/../../crates/server/tests/certificates"
 cp "$certificates/server.pem" "$certificates/server.key" "$folder"
 chmod 600 "$folder/server.key"
+: >"$folder/log"
 "$INDELIBLE" serve "$folder/locked" --listen 127.0.0.1:0 --tls-cert "$folder/server.pem" --tls-key "$folder/server.key" \
   2>"$folder/log" &
 server=$!

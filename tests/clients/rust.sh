@@ -35,6 +35,7 @@ case "$1" in
     printf 'p\xc3\xa4ss word\n' | "$INDELIBLE" role create "$folder/locked" tester
     cp "$certificates/server.key" "$folder"
     chmod 600 "$folder/server.key"
+    : >"$folder/log"
     "$INDELIBLE" serve "$folder/locked" --listen 127.0.0.1:0 --tls-cert "$certificates/server.pem" --tls-key "$folder/server.key" \
       2>"$folder/log" &
     server=$!
