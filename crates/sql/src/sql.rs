@@ -2,7 +2,8 @@
 //!
 //! The catalogue is swapped whole, under its lock, by the transaction that commits a definition:
 //! its locks are given back while that lock is held, so a session that gets one of them afterwards
-//! sees the new catalogue.
+//! sees the new catalogue. Sessions compare the address of theirs with that of the newest, which is
+//! none while it is swapped, so a statement takes the lock after a definition alone.
 
 use crate::catalog::{Body, Catalog, Oid, store};
 use crate::error::Result;
@@ -10,8 +11,9 @@ use crate::plan::PlanCache;
 use crate::state::{Registry, Sequences, Statements};
 use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ use std::time::Duration;
 pub struct Sql {
     database: Database,
     catalog: RwLock<Arc<Catalog>>,
+    /// The address of `catalog`; null while it is replaced.
+    newest: AtomicPtr<Catalog>,
     /// The next number for an object, and the newest of a catalogue.
     next_oid: AtomicU32,
     version: AtomicU64,
@@ -92,10 +96,12 @@ impl Sql {
             orphans,
         } = store::load(&database)?;
         crate::state::delete_loose_sequences(&database, &catalog)?;
+        let catalog = Arc::new(catalog);
         Ok(Arc::new(Self {
             orphans: Mutex::new(orphans),
             database,
-            catalog: RwLock::new(Arc::new(catalog)),
+            newest: AtomicPtr::new(Arc::as_ptr(&catalog).cast_mut()),
+            catalog: RwLock::new(catalog),
             next_oid: AtomicU32::new(next_oid),
             version: AtomicU64::new(0),
             row_numbers: Mutex::default(),
@@ -238,9 +244,23 @@ impl Sql {
         Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Replaces a session's catalogue by that of all transactions that have committed.
+    #[inline]
+    pub(crate) fn refresh(&self, catalog: &mut Arc<Catalog>) {
+        // The session has its catalogue, so no other one can be at that address.
+        if !ptr::eq(self.newest.load(Ordering::Acquire), Arc::as_ptr(catalog)) {
+            *catalog = self.catalog();
+        }
+    }
+
     /// The catalogue, to be replaced while a transaction commits.
-    pub(crate) fn catalog_to_replace(&self) -> RwLockWriteGuard<'_, Arc<Catalog>> {
-        self.catalog.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn catalog_to_replace(&self) -> Replaced<'_> {
+        let catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        self.newest.store(ptr::null_mut(), Ordering::Release);
+        Replaced {
+            catalog,
+            newest: &self.newest,
+        }
     }
 
     /// A number for a new object; `count` numbers that follow each other.
@@ -291,6 +311,33 @@ impl Sql {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         numbers.remove(&table);
+    }
+}
+
+/// The catalogue, which nobody else reads until this is dropped.
+pub(crate) struct Replaced<'s> {
+    catalog: RwLockWriteGuard<'s, Arc<Catalog>>,
+    newest: &'s AtomicPtr<Catalog>,
+}
+
+impl Deref for Replaced<'_> {
+    type Target = Arc<Catalog>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.catalog
+    }
+}
+
+impl DerefMut for Replaced<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.catalog
+    }
+}
+
+impl Drop for Replaced<'_> {
+    fn drop(&mut self) {
+        let address = Arc::as_ptr(&self.catalog).cast_mut();
+        self.newest.store(address, Ordering::Release);
     }
 }
 

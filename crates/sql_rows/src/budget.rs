@@ -64,6 +64,12 @@ impl Memory {
         }
     }
 
+    /// Whether it is as new, with this limit and so many operators.
+    pub fn is_unused(&self, limit_bytes: u64, operators: usize) -> bool {
+        let is_so = (self.limit_bytes, self.operators) == (limit_bytes, operators as u64);
+        is_so && self.pool.is_none()
+    }
+
     /// The part of an operator that begins.
     pub fn share(&mut self) -> Share {
         let pool = self.pool.get_or_insert_with(|| {

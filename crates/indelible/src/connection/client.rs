@@ -74,9 +74,9 @@ pub struct Connection {
     /// Taken out only when the connection is dropped.
     locks: Option<LockSession>,
     interrupt: Interrupt,
-    open: Option<Open>,
-    /// Empty, with the memory of the last transaction.
-    spare: Spare,
+    open: Option<Box<Open>>,
+    /// The last transaction, whose memory the next one uses.
+    spare: Option<Box<Open>>,
     /// Transactions begun so far.
     transactions: u64,
     /// How long a statement waits for a row that others have locked.
@@ -111,12 +111,13 @@ impl std::fmt::Debug for KeptMoment {
 }
 
 /// The open transaction.
+#[derive(Default)]
 pub(super) struct Open {
     pub(super) isolation: Isolation,
     access: Mode,
     pub(super) writes: WriteSet,
     /// The snapshot: of the statement, if the isolation is read committed.
-    view: Option<Arc<View>>,
+    pub(super) view: Option<Arc<View>>,
     /// The intervals that it has read, if it is serializable.
     pub(super) reads: Vec<Interval>,
     /// Partitions that it has read, ascending.
@@ -135,14 +136,18 @@ pub(super) struct Latest {
     pub(super) strength: RowLock,
 }
 
-/// Memory that transactions use one after the other.
-#[derive(Default)]
-struct Spare {
-    writes: WriteSet,
-    touched: Vec<u32>,
-}
-
 impl Open {
+    /// Ends it, and keeps its memory.
+    fn clear(&mut self) {
+        if let Some(row) = self.latest.take().and_then(|latest| latest.version) {
+            self.writes.pool.keep_row(row);
+        }
+        self.writes.clear();
+        self.view = None;
+        self.reads = Vec::new();
+        self.touched.clear();
+    }
+
     /// The reads that the commit has to validate. Ends the snapshot if there are none, so that no
     /// images are kept for it.
     pub(super) fn end_snapshot(&mut self) -> Option<(Arc<View>, Vec<Interval>)> {
@@ -173,7 +178,7 @@ impl Database {
             locks: Some(locks),
             advisory: None,
             open: None,
-            spare: Spare::default(),
+            spare: None,
             transactions: 0,
             wait: Wait::Limit(core.lock_policy.wait_limit),
             is_unchecked: false,
@@ -233,16 +238,10 @@ impl Connection {
         self.transactions += 1;
         let precedence = self.core().precedence();
         self.locks().set_precedence(precedence);
-        let Spare { writes, touched } = std::mem::take(&mut self.spare);
-        self.open = Some(Open {
-            isolation,
-            access,
-            writes,
-            view: None,
-            reads: Vec::new(),
-            touched,
-            latest: None,
-        });
+        let mut open = self.spare.take().unwrap_or_default();
+        open.isolation = isolation;
+        open.access = access;
+        self.open = Some(open);
         Ok(())
     }
 
@@ -410,19 +409,9 @@ impl Connection {
     }
 
     /// Keeps the memory of a transaction that has ended.
-    pub(super) fn keep(&mut self, open: Open) {
-        let Open {
-            mut writes,
-            mut touched,
-            latest,
-            ..
-        } = open;
-        if let Some(row) = latest.and_then(|latest| latest.version) {
-            writes.pool.keep_row(row);
-        }
-        writes.clear();
-        touched.clear();
-        self.spare = Spare { writes, touched };
+    pub(super) fn keep(&mut self, mut open: Box<Open>) {
+        open.clear();
+        self.spare = Some(open);
     }
 
     /// Whether a transaction is open.
@@ -475,10 +464,10 @@ impl Connection {
     }
 
     pub(super) fn open(&mut self) -> Result<&mut Open> {
-        self.open.as_mut().ok_or(Error::NoTransaction)
+        self.open.as_deref_mut().ok_or(Error::NoTransaction)
     }
 
-    pub(super) fn take_open(&mut self) -> Result<Open> {
+    pub(super) fn take_open(&mut self) -> Result<Box<Open>> {
         self.open.take().ok_or(Error::NoTransaction)
     }
 

@@ -108,10 +108,9 @@ fn commit(
     add_written(core, &open.writes, &mut partitions)?;
     partitions.sort_unstable();
     partitions.dedup();
-    let reads = open.end_snapshot();
     if open.writes.is_empty() {
         // A snapshot is a prefix of the order of commits, so nothing needs to be validated.
-        drop(reads);
+        open.view = None;
         give_back();
         if !partitions.is_empty() {
             let mut session = Session::of_connection(core, policy)?;
@@ -121,6 +120,7 @@ fn commit(
         open.touched = partitions;
         return Ok(CommitReport::default());
     }
+    let reads = open.end_snapshot();
     let work = Work {
         partitions: &partitions,
         writes: &open.writes,

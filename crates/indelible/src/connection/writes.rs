@@ -139,17 +139,16 @@ impl WriteSet {
 
     /// Forgets everything, and keeps the memory of the last changes.
     pub(super) fn clear(&mut self) {
-        let mut log = std::mem::take(&mut self.log);
-        let mut pool = std::mem::take(&mut self.pool);
-        log.drain(..).for_each(|entry| pool.keep(entry.change));
-        if log.capacity() > KEPT_MAX {
-            log = Vec::new();
+        for entry in self.log.drain(..) {
+            self.pool.keep(entry.change);
         }
-        *self = Self {
-            log,
-            pool,
-            ..Self::default()
-        };
+        if self.log.capacity() > KEPT_MAX {
+            self.log = Vec::new();
+        }
+        self.newest = None;
+        self.unique_keys.clear();
+        self.number = 0;
+        self.bytes = 0;
     }
 
     pub(super) fn is_empty(&self) -> bool {

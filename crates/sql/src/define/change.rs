@@ -27,7 +27,7 @@ impl Session {
         let wait = self.environment.wait();
         self.connection
             .lock_table(&table, TableLock::Exclusive, wait)?;
-        self.environment.names.catalog = self.sql.catalog();
+        self.sql.refresh(&mut self.environment.names.catalog);
         self.transaction.defines = true;
         Ok(())
     }

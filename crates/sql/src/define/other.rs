@@ -149,6 +149,9 @@ impl Session {
 
     /// Empties and drops temporary tables that do not outlive a transaction.
     pub(crate) fn end_temporary(&mut self) -> Result<()> {
+        if self.on_commit.is_empty() {
+            return Ok(());
+        }
         // The rows of temporary tables go, even where the transaction has changed nothing else.
         self.transaction.access = indelible::Mode::ReadWrite;
         for (oid, is_dropped) in self.on_commit.clone() {

@@ -99,6 +99,20 @@ impl State {
             ..Self::default()
         }
     }
+
+    /// Makes it that of another run of a point plan, which has the same memory; false if the last
+    /// run has left something.
+    pub(crate) fn restart(&mut self, limit_bytes: u64, operators: usize) -> bool {
+        self.processed = 0;
+        self.outer.is_empty()
+            && self.subqueries.is_empty()
+            && self.shared.is_empty()
+            && self.working.is_empty()
+            && self.system.is_empty()
+            && self.changed.is_none()
+            && self.late.is_none()
+            && self.memory.is_unused(limit_bytes, operators)
+    }
 }
 
 /// A part of a running plan.

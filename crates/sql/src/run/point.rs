@@ -10,7 +10,7 @@
 use super::lock::moved_elsewhere;
 use super::modify::rules;
 use super::storage::read_row;
-use super::{Row, Run, evaluate, is_true};
+use super::{Row, Run, State, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Expr, PointChange, PointInsert, PointPlan, PointRow, Source, Target};
 use crate::sink::Batch;
@@ -25,6 +25,8 @@ const TABLES_MAX: usize = 64;
 #[derive(Default)]
 pub(crate) struct PointMemory {
     pub(crate) parameters: Row,
+    /// The state of the last run, whose memory the next one uses.
+    pub(crate) state: Option<Box<State>>,
     tables: HashMap<TableId, TableMemory>,
     work: Work,
 }

@@ -66,10 +66,8 @@ impl Session {
             _ => self.environment.statement_start = self.environment.begins_at(),
         }
         self.environment.host.begin_statement();
-        if !self.transaction.defines {
-            self.environment.names.catalog = self.sql.catalog();
-        }
-        let catalog = Arc::clone(self.catalog());
+        let defined = self.transaction.defines.then(|| Arc::clone(self.catalog()));
+        self.refresh_catalog();
         let mark = self.connection.statement()?;
         self.environment.host.modes = self.transaction.shown();
         let mut result = body(self);
@@ -86,7 +84,7 @@ impl Session {
         }
         if result.is_err() && self.connection.is_open() {
             self.connection.roll_back_to(mark)?;
-            self.environment.names.catalog = catalog;
+            self.environment.names.catalog = defined.unwrap_or_else(|| self.sql.catalog());
         }
         result
     }
@@ -194,7 +192,7 @@ impl Session {
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
         self.environment.host.own_tables.clear();
-        self.environment.names.catalog = self.sql.catalog();
+        self.refresh_catalog();
         self.environment.host.variables.enter(0);
         if self.environment.names.role != self.environment.host.session_role {
             self.apply_role();

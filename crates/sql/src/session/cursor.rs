@@ -485,7 +485,7 @@ impl Session {
         parsed: Parsed,
         types: &[Option<crate::types::Type>],
     ) -> Result<Completion> {
-        if self.prepared.contains_key(name) {
+        if self.prepared.contains(name) {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
@@ -506,7 +506,7 @@ impl Session {
         };
         let statements = &mut self.environment.host.statements;
         statements.insert(name.to_owned(), shown);
-        self.prepared.insert(name.to_owned(), prepared);
+        self.prepared.insert(name, prepared);
         Ok(Completion::new("PREPARE"))
     }
 
@@ -581,7 +581,7 @@ impl Session {
     fn deallocate(&mut self, name: &Ident) -> Result<Completion> {
         let text = ident_text(name);
         if text == "all" && name.quote_style.is_none() {
-            self.prepared.retain(|name, _| name.is_empty());
+            self.prepared.clear_named();
             self.environment.host.statements.clear();
             return Ok(Completion::new("DEALLOCATE ALL"));
         }

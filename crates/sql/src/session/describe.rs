@@ -59,9 +59,9 @@ impl Session {
     }
 
     /// A transaction that defines objects has a catalogue of its own; all others see the newest.
-    fn refresh_catalog(&mut self) {
+    pub(super) fn refresh_catalog(&mut self) {
         if !self.transaction.defines {
-            self.environment.names.catalog = self.sql.catalog();
+            self.sql.refresh(&mut self.environment.names.catalog);
         }
     }
 }

@@ -125,7 +125,7 @@ impl Session {
     ) -> Result<Completion> {
         check_count(plan, &values)?;
         let is_in_block = self.transaction.is_block();
-        let mut state = self.begin_run(plan)?;
+        let mut state = self.begin_point(plan)?;
         state.parameters = values;
         let mut run = Run {
             connection: &mut self.connection,
@@ -136,7 +136,8 @@ impl Session {
         if !out.is_empty() {
             sink.rows(out, &self.environment.context())?;
         }
-        self.point.parameters = state.parameters;
+        self.point.parameters = std::mem::take(&mut state.parameters);
+        self.point.state = Some(state);
         Ok(Completion::with_rows(plan.command, rows))
     }
 
@@ -209,6 +210,33 @@ impl Session {
 
     /// The state of a run that begins; its parameters have no values yet.
     pub(super) fn begin_run(&mut self, plan: &Plan) -> Result<State> {
+        self.begin_reading(plan)?;
+        let mut state = State::new(self.environment.host.memory(plan.keepers));
+        self.begin_state(&mut state)?;
+        Ok(state)
+    }
+
+    /// As [`Session::begin_run`], for a point plan, in the memory of the last one.
+    fn begin_point(&mut self, plan: &Plan) -> Result<Box<State>> {
+        self.begin_reading(plan)?;
+        let host = &self.environment.host;
+        let limit_bytes = host.variables.modes().work_mem;
+        let spare = &mut self.point.state;
+        let spare = spare.take_if(|state| state.restart(limit_bytes, plan.keepers));
+        let mut state = spare.unwrap_or_else(|| Box::new(State::new(host.memory(plan.keepers))));
+        self.begin_state(&mut state)?;
+        Ok(state)
+    }
+
+    /// The statement begins at this moment.
+    fn begin_state(&mut self, state: &mut State) -> Result<()> {
+        state.begun = Some(self.connection.mark()?);
+        state.is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
+        Ok(())
+    }
+
+    /// The transaction is about to read, and to change rows if the plan does.
+    fn begin_reading(&mut self, plan: &Plan) -> Result<()> {
         let is_refused = plan.writes && self.transaction.access == indelible::Mode::ReadOnly;
         if is_refused && !self.changes_temporary_only(plan)? {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
@@ -222,10 +250,7 @@ impl Session {
         }
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
-        let mut state = State::new(self.environment.host.memory(plan.keepers));
-        state.begun = Some(self.connection.mark()?);
-        state.is_of_snapshot = is_of_snapshot;
-        Ok(state)
+        Ok(())
     }
 
     /// The session, lent to the operators of a plan.

@@ -30,7 +30,7 @@ impl Session {
     /// Those of its syntax; a name that is taken; several statements in one text.
     pub fn prepare(&mut self, name: &str, text: &str, declared: &[Option<Type>]) -> Result<()> {
         self.guarded(|session| {
-            if !name.is_empty() && session.prepared.contains_key(name) {
+            if !name.is_empty() && session.prepared.contains(name) {
                 let message = format!("prepared statement \"{name}\" already exists");
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_PREPARED_STATEMENT,
@@ -43,7 +43,7 @@ impl Session {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
             let prepared = Prepared::new(parsed.pop(), declared);
-            session.prepared.insert(name.to_owned(), prepared);
+            session.prepared.insert(name, prepared);
             Ok(())
         })
     }
@@ -207,26 +207,37 @@ impl Session {
         values: &mut Vec<Datum>,
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
-        let prepared = self.prepared.get(statement);
-        let Some((parsed, planned)) = prepared.and_then(|prepared| {
-            let planned = prepared.planned.as_ref();
-            let planned = planned.filter(|planned| planned.plan.point.is_some())?;
-            let parsed = prepared.parsed.as_ref();
-            Some((parsed.filter(|parsed| !parsed.is_deep)?, planned.clone()))
-        }) else {
+        // It comes back, so that no reference is counted for it.
+        let Some(mut prepared) = self.prepared.take(statement) else {
             return Ok(None);
         };
-        let text = Arc::clone(&parsed.text);
-        self.begin_text(&text)?;
+        let done = self.run_prepared_point(&mut prepared, values, sink);
+        self.prepared.put_back(statement, prepared);
+        done
+    }
+
+    fn run_prepared_point(
+        &mut self,
+        prepared: &mut Prepared,
+        values: &mut Vec<Datum>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let (Some(parsed), Some(planned)) = (&prepared.parsed, &prepared.planned) else {
+            return Ok(None);
+        };
+        if parsed.is_deep || planned.plan.point.is_none() {
+            return Ok(None);
+        }
+        self.begin_text(&parsed.text)?;
         self.is_alone = false;
         let watch = self.watch();
-        let run = |session: &mut Self| session.run_planned(&planned, values, sink);
+        let run = |session: &mut Self| session.run_planned(planned, values, sink);
         let mut done = self.guarded(|session| session.attempt(run));
         if let Ok(Some(_)) = done {
             done = self.end_implicit().and(done);
         }
         if let Ok(Some(completion)) = &done {
-            let took = self.count(Some(&text), &text, completion.rows, &watch);
+            let took = self.count_prepared(prepared, completion.rows, &watch);
             // One look at the clock less.
             self.end_text_at(self.environment.begins_at() + took.as_micros() as i64);
         } else {

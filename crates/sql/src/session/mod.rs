@@ -49,9 +49,9 @@ use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
-    Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal, Prepared,
-    SessionNames, SessionSequences, ShownEncryption, Transaction, TransactionStatus, Undo,
-    Variables, Wake, millis_of,
+    Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal,
+    PreparedStatements, SessionNames, SessionSequences, ShownEncryption, Transaction,
+    TransactionStatus, Undo, Variables, Wake, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -70,7 +70,7 @@ pub struct Session {
     pub(crate) connection: Connection,
     pub(crate) environment: Environment,
     pub(crate) transaction: Transaction,
-    prepared: HashMap<String, Prepared>,
+    prepared: PreparedStatements,
     portals: HashMap<String, Portal>,
     /// The memory of a portal that has ended.
     spare_portal: Portal,
@@ -175,7 +175,7 @@ impl Session {
             },
             connection,
             transaction: Transaction::idle(),
-            prepared: HashMap::new(),
+            prepared: PreparedStatements::default(),
             portals: HashMap::new(),
             spare_portal: Portal::default(),
             last_commit: None,

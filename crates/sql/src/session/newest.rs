@@ -26,11 +26,11 @@ impl Session {
         if self.transaction.defines {
             return Ok(false);
         }
-        let newest = self.sql.catalog();
-        if newest.version == self.catalog().version {
+        let version = self.catalog().version;
+        self.refresh_catalog();
+        if version == self.catalog().version {
             return Ok(false);
         }
-        self.environment.names.catalog = newest;
         self.connection.statement()?;
         Ok(true)
     }

@@ -213,6 +213,9 @@ impl Session {
 
     /// Ends all portals.
     pub(super) fn drop_portals(&mut self) {
+        if self.portals.is_empty() {
+            return;
+        }
         self.spare_unnamed_portal();
         self.portals.clear();
     }

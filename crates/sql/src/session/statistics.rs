@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::catalog::Oid;
-use crate::state::{Call, Costs};
+use crate::state::{Call, Costs, Prepared};
 use sql_parse::{Parsed, object_name};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy)]
 pub(super) struct Watch {
     begun: Instant,
+    /// The same moment in microseconds since 2000-01-01 UTC.
+    begun_at: i64,
     before: Costs,
 }
 
@@ -31,6 +33,7 @@ impl Session {
     pub(super) fn watch(&self) -> Watch {
         Watch {
             begun: Instant::now(),
+            begun_at: self.environment.begins_at(),
             before: self.environment.host.peer.counts.now(),
         }
     }
@@ -44,16 +47,44 @@ impl Session {
         rows: Option<u64>,
         watch: &Watch,
     ) -> Duration {
-        let mut call = Call {
+        let call = self.call(rows, watch);
+        let role = self.environment.names.role;
+        self.sql.statements.statement(role, key, text).count(&call);
+        call.took
+    }
+
+    /// As [`Session::count`], for a prepared statement.
+    pub(super) fn count_prepared(
+        &self,
+        prepared: &mut Prepared,
+        rows: Option<u64>,
+        watch: &Watch,
+    ) -> Duration {
+        let call = self.call(rows, watch);
+        let role = self.environment.names.role;
+        if prepared
+            .counted
+            .as_ref()
+            .is_none_or(|counted| !counted.is_of(role))
+        {
+            let text = prepared.parsed.as_ref().map_or("", |parsed| &*parsed.text);
+            prepared.counted = Some(self.sql.statements.statement(role, Some(text), text));
+        }
+        if let Some(counted) = &prepared.counted {
+            counted.count(&call);
+        }
+        call.took
+    }
+
+    /// The call that ends now.
+    fn call(&self, rows: Option<u64>, watch: &Watch) -> Call {
+        Call {
+            begun_at: watch.begun_at,
             took: watch.begun.elapsed(),
             rows: rows.unwrap_or(0),
-            costs: Costs::default(),
+            costs: self.spent(watch),
             is_continued: false,
-        };
-        call.costs = self.spent(watch);
-        let role = self.environment.names.role;
-        self.sql.statements.count(role, key, text, &call);
-        call.took
+        }
     }
 
     /// The text that a statement is counted under: that of `PREPARE` for `EXECUTE`, and none for
@@ -78,6 +109,7 @@ impl Session {
             text: Arc::clone(text),
             role: self.environment.names.role,
             call: Call {
+                begun_at: watch.begun_at,
                 took: watch.begun.elapsed(),
                 rows,
                 costs: Costs::default(),
@@ -93,7 +125,8 @@ impl Session {
             ran.call.took += commit;
             ran.call.costs = self.spent(&ran.watch);
             let statements = &self.sql.statements;
-            statements.count(ran.role, Some(&ran.text), &ran.text, &ran.call);
+            let statement = statements.statement(ran.role, Some(&ran.text), &ran.text);
+            statement.count(&ran.call);
         }
     }
 

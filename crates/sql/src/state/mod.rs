@@ -32,7 +32,9 @@ pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, distinct_names, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
 pub(crate) use host::HostCall;
-pub(crate) use prepared::{Held, Planned, Portal, Prepared, Progress, Running, check_promised};
+pub(crate) use prepared::{
+    Held, Planned, Portal, Prepared, PreparedStatements, Progress, Running, check_promised,
+};
 pub(crate) use registry::{Announced, Listen, Registry, Shown, cost};
 pub use registry::{Notification, ShownEncryption, Wake, WakeReason};
 pub(crate) use sequence::{

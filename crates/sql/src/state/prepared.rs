@@ -5,6 +5,7 @@
 //! the client was told of: a later plan with others is an error. A portal keeps the operators of
 //! its plan between its rows.
 
+use super::statements::Statement;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
@@ -13,6 +14,7 @@ use crate::types::{Datum, Type};
 use indelible::KeptMoment;
 use sql_parse::Parsed;
 use sql_rows::{Columns, SegmentCache, Store};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A statement that is parsed, and its plan.
@@ -24,6 +26,76 @@ pub(crate) struct Prepared {
     /// Columns of its result, once the client was told of them.
     pub(crate) promised: Option<Arc<[OutputColumn]>>,
     pub(crate) planned: Option<Planned>,
+    /// The statistics under which it was counted last.
+    pub(crate) counted: Option<Arc<Statement>>,
+}
+
+/// The prepared statements of a session, by their names.
+#[derive(Default)]
+pub(crate) struct PreparedStatements {
+    /// The one without a name, which most clients use for all statements.
+    unnamed: Option<Box<Prepared>>,
+    /// None stands for one that runs.
+    named: HashMap<String, Option<Box<Prepared>>>,
+}
+
+impl PreparedStatements {
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Prepared> {
+        match name {
+            "" => self.unnamed.as_deref(),
+            _ => self.named.get(name)?.as_deref(),
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Prepared> {
+        match name {
+            "" => self.unnamed.as_deref_mut(),
+            _ => self.named.get_mut(name)?.as_deref_mut(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, name: &str, prepared: Prepared) {
+        let prepared = Some(Box::new(prepared));
+        match name {
+            "" => self.unnamed = prepared,
+            _ => drop(self.named.insert(name.to_owned(), prepared)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Box<Prepared>> {
+        match name {
+            "" => self.unnamed.take(),
+            _ => self.named.remove(name)?,
+        }
+    }
+
+    /// Lends one to the session that runs it; [`PreparedStatements::put_back`] is next.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Box<Prepared>> {
+        match name {
+            "" => self.unnamed.take(),
+            _ => self.named.get_mut(name)?.take(),
+        }
+    }
+
+    pub(crate) fn put_back(&mut self, name: &str, prepared: Box<Prepared>) {
+        match name {
+            "" => self.unnamed = Some(prepared),
+            _ => {
+                if let Some(place) = self.named.get_mut(name) {
+                    *place = Some(prepared);
+                }
+            }
+        }
+    }
+
+    /// Forgets those with names.
+    pub(crate) fn clear_named(&mut self) {
+        self.named.clear();
+    }
 }
 
 /// A plan, and what it was made under.
@@ -41,6 +113,7 @@ impl Prepared {
             declared: declared.to_vec(),
             promised: None,
             planned: None,
+            counted: None,
         }
     }
 

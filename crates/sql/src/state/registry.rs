@@ -8,7 +8,7 @@
 use super::{Block, now};
 use crate::error::{Result, SqlError, SqlState};
 use indelible::{CommitReport, Connection, Database, Interrupt};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -47,7 +47,7 @@ pub(crate) mod cost {
 }
 
 /// A message of `NOTIFY`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Notification {
     /// The number of the session that has sent it.
     pub sender: i32,
@@ -262,13 +262,19 @@ impl Counts {
             (cost::BYTES_WRITTEN, report.bytes_written),
         ];
         for (place, cost) in costs {
-            self.0[place].fetch_add(cost, Ordering::Relaxed);
+            self.add_own(place, cost);
         }
     }
 
     /// Adds a transaction that was undone.
     pub(crate) fn rolled_back(&self) {
-        self.0[cost::ROLLED_BACK].fetch_add(1, Ordering::Relaxed);
+        self.add_own(cost::ROLLED_BACK, 1);
+    }
+
+    /// Adds to a count of a session, which its own thread alone changes.
+    fn add_own(&self, place: usize, count: u64) {
+        let sum = self.0[place].load(Ordering::Relaxed) + count;
+        self.0[place].store(sum, Ordering::Relaxed);
     }
 }
 
@@ -433,7 +439,7 @@ pub(crate) enum Listen {
 pub(crate) struct Announced {
     pub(crate) notifications: Vec<Arc<Notification>>,
     /// The same, to find those that come again.
-    known: HashSet<Arc<Notification>>,
+    known: BTreeSet<Arc<Notification>>,
     pub(crate) listens: Vec<Listen>,
 }
 

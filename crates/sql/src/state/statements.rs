@@ -11,7 +11,7 @@ use crate::catalog::Oid;
 use sql_parse::with_parameters;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -28,8 +28,6 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct Statements {
     kept: RwLock<Kept>,
     hasher: RandomState,
-    /// Counts uses.
-    moment: AtomicU64,
     /// How often statements were forgotten because there were too many.
     forgotten: AtomicU64,
     /// The moment of the last reset of all; 0 before the first.
@@ -49,7 +47,9 @@ pub(crate) struct Statement {
     /// The hash of its text.
     pub(crate) id: i64,
     pub(crate) text: Box<str>,
-    used: AtomicU64,
+    /// When it was called last, in microseconds since 2000-01-01 UTC.
+    used_at: AtomicI64,
+    is_forgotten: AtomicBool,
     numbers: Mutex<Numbers>,
 }
 
@@ -111,10 +111,32 @@ impl Statement {
     pub(crate) fn numbers(&self) -> Numbers {
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether calls by a role are counted here.
+    pub(crate) fn is_of(&self, role: Oid) -> bool {
+        self.role == role && !self.is_forgotten()
+    }
+
+    fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call.
+    pub(crate) fn count(&self, call: &Call) {
+        self.used_at.store(call.begun_at, Ordering::Relaxed);
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.add(call);
+    }
+
+    fn used_at(&self) -> i64 {
+        self.used_at.load(Ordering::Relaxed)
+    }
 }
 
 /// A call of a statement that has ended.
 pub(crate) struct Call {
+    /// When it has begun, in microseconds since 2000-01-01 UTC.
+    pub(crate) begun_at: i64,
     pub(crate) took: Duration,
     pub(crate) rows: u64,
     pub(crate) costs: Costs,
@@ -123,20 +145,9 @@ pub(crate) struct Call {
 }
 
 impl Statements {
-    /// Counts a call of a statement. With `key`, a text that stands for it however often it comes,
-    /// its text is not looked at again.
-    pub(crate) fn count(&self, role: Oid, key: Option<&str>, text: &str, call: &Call) {
-        let statement = self.statement(role, key, text);
-        let moment = self.moment.fetch_add(1, Ordering::Relaxed);
-        statement.used.store(moment, Ordering::Relaxed);
-        let mut numbers = statement
-            .numbers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        numbers.add(call);
-    }
-
-    fn statement(&self, role: Oid, key: Option<&str>, text: &str) -> Arc<Statement> {
+    /// The statement under which calls of a text by a role are counted. With `key`, a text that
+    /// stands for it however often it comes, its text is not looked at again.
+    pub(crate) fn statement(&self, role: Oid, key: Option<&str>, text: &str) -> Arc<Statement> {
         let hash = key.map(|key| self.hasher.hash_one((role, key)));
         {
             let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +174,8 @@ impl Statements {
                 role,
                 id,
                 text: shown.into(),
-                used: AtomicU64::new(self.moment.load(Ordering::Relaxed)),
+                used_at: AtomicI64::new(now()),
+                is_forgotten: AtomicBool::new(false),
                 numbers: Mutex::default(),
             })
         });
@@ -190,8 +202,7 @@ impl Statements {
         let is_meant = |statement: &Statement| {
             role.is_none_or(|role| role == statement.role) && id.is_none_or(|id| id == statement.id)
         };
-        kept.all.retain(|_, statement| !is_meant(statement));
-        kept.known.retain(|_, (_, statement)| !is_meant(statement));
+        kept.retain(|statement| !is_meant(statement));
         if role.is_none() && id.is_none() {
             self.reset_at.store(now(), Ordering::Relaxed);
             self.forgotten.store(0, Ordering::Relaxed);
@@ -209,14 +220,25 @@ impl Statements {
 
 impl Kept {
     fn forget_oldest(&mut self) {
-        let used = |statement: &Statement| statement.used.load(Ordering::Relaxed);
-        let mut moments: Vec<u64> = self.all.values().map(|one| used(one)).collect();
+        let mut moments: Vec<i64> = self.all.values().map(|one| one.used_at()).collect();
         let place = moments.len() / 20;
         let (_, last, _) = moments.select_nth_unstable(place);
         let last = *last;
-        self.all.retain(|_, statement| used(statement) > last);
+        self.retain(|statement| statement.used_at() > last);
+    }
+
+    /// Forgets all others.
+    fn retain(&mut self, stays: impl Fn(&Statement) -> bool) {
+        self.all.retain(|_, statement| {
+            let stays = stays(statement);
+            if !stays {
+                // Whoever has kept it to count calls looks for it again.
+                statement.is_forgotten.store(true, Ordering::Relaxed);
+            }
+            stays
+        });
         self.known
-            .retain(|_, (_, statement)| used(statement) > last);
+            .retain(|_, (_, statement)| !statement.is_forgotten());
     }
 }
 
@@ -228,6 +250,7 @@ mod tests {
 
     fn call(milliseconds: u64, is_continued: bool) -> Call {
         Call {
+            begun_at: 0,
             took: Duration::from_millis(milliseconds),
             rows: 2,
             costs: [3; cost::COUNTS],
@@ -235,18 +258,25 @@ mod tests {
         }
     }
 
-    fn count(statements: &Statements, text: &str) {
-        statements.count(ROLE, None, text, &call(1, false));
+    /// Counts a call that has begun at a moment.
+    fn count(statements: &Statements, text: &str, begun_at: i64) {
+        let call = Call {
+            begun_at,
+            ..call(1, false)
+        };
+        statements.statement(ROLE, None, text).count(&call);
     }
 
     #[test]
     fn the_least_recently_used_statements_are_forgotten() {
         let statements = Statements::default();
-        for number in 0..KEPT_MAX {
-            count(&statements, &format!("SELECT a{number}"));
+        for (number, moment) in (0..KEPT_MAX).zip(0..) {
+            count(&statements, &format!("SELECT a{number}"), moment);
         }
-        count(&statements, "SELECT a0");
-        count(&statements, "SELECT b");
+        let last = statements.statement(ROLE, None, "SELECT a1");
+        count(&statements, "SELECT a0", i64::MAX);
+        count(&statements, "SELECT b", i64::MAX);
+        assert!(!last.is_of(ROLE), "whoever has kept it is told");
         let all = statements.all();
         assert_eq!(all.len(), KEPT_MAX - KEPT_MAX / 20);
         let has = |text: &str| all.iter().any(|statement| &*statement.text == text);
@@ -274,7 +304,8 @@ mod tests {
         let statements = Statements::default();
         for (role, number) in [(1, 5), (1, 6), (2, 7)] {
             let text = format!("SELECT {number}");
-            statements.count(role, Some("SELECT \u{1}"), &text, &call(1, false));
+            let statement = statements.statement(role, Some("SELECT \u{1}"), &text);
+            statement.count(&call(1, false));
         }
         let mut calls: Vec<_> = statements
             .all()

@@ -152,7 +152,10 @@ impl Interrupt {
 
     /// Lets the session wait again.
     pub fn clear(&self) {
-        self.0.interrupted.store(false, Ordering::SeqCst);
+        // A look is cheap, and a store of this kind is not.
+        if self.is_raised() {
+            self.0.interrupted.store(false, Ordering::SeqCst);
+        }
     }
 
     /// Whether it is raised.
