@@ -3,6 +3,7 @@
 //! Chains of one operator are read from their left end, however long they are; everything else is
 //! bound by recursion, whose depth is bounded.
 
+use super::scope::Clause;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -519,6 +520,8 @@ impl Binder<'_> {
 
     fn collate(&mut self, operand: &Tree, collation: &ast::ObjectName) -> Result<Expr> {
         let operand = self.expression(operand)?;
+        let collatable = super::check_collatable(operand.kind());
+        collatable.map_err(|error| self.at(collation.span(), error))?;
         let (_, name) = super::object_name(collation)?;
         if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
             let is_text = matches!(operand.kind(), Kind::Text | Kind::Varchar | Kind::Unknown);
@@ -587,6 +590,7 @@ impl Binder<'_> {
             chain.push((op, right));
             first = left;
         }
+        self.check_chain(&chain)?;
         let mut value = None;
         if let Tree::UnaryOp { op, expr } = first
             && !matches!(
@@ -627,6 +631,35 @@ impl Binder<'_> {
         }
         value.ok_or_else(|| SqlError::internal("an operator without operands"))
     }
+}
+
+impl Binder<'_> {
+    /// Fails if one comparison stands beside another, which PostgreSQL does not read. Texts that
+    /// the catalogue keeps may have them.
+    fn check_chain(&self, chain: &[(&BinaryOperator, &Tree)]) -> Result<()> {
+        let is_stored = |scope: &super::scope::Scope| scope.clause == Clause::Stored;
+        if !self.views.is_empty() || self.scopes.iter().any(is_stored) {
+            return Ok(());
+        }
+        let pairs = chain.windows(2);
+        let mut pairs = pairs.filter(|pair| pair.iter().all(|(op, _)| is_comparison(op)));
+        pairs.next_back().map_or(Ok(()), |pair| {
+            let message = format!("syntax error at or near \"{}\"", pair[0].0);
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        })
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::Gt
+            | BinaryOperator::LtEq
+            | BinaryOperator::GtEq
+    )
 }
 
 /// A longer `AND` or `OR`, as one node.

@@ -28,6 +28,8 @@
 //! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
 //! | `ROWS FROM (f(), g())` | a function with a marked name |
 //! | names of columns before `AS` of a table | columns of a type |
+//! | `ON DELETE SET NULL (columns)` | a marked name before that of the other table |
+//! | `CREATE TABLE ... AS EXECUTE` | a query of a marked name |
 //! | `DROP EXPRESSION` of a column | `SET DEFAULT` of a marked name |
 //! | `FOR UPDATE` before `LIMIT` | the other order |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
@@ -89,6 +91,11 @@ pub const SEARCH: &str = "search";
 pub const DROP_EXPRESSION: &str = "drop expression";
 /// A mark of `ROWS FROM`, as the name of a function.
 pub const ROWS_FROM: &str = "rows from";
+/// A mark of the columns of `SET NULL` and `SET DEFAULT`; the event, the action and the columns
+/// follow, with marks between them.
+pub const SET_COLUMNS: &str = "set columns ";
+/// A mark of `EXECUTE` of a table that is made of a prepared statement; the statement follows.
+pub const EXECUTED: &str = "executed ";
 /// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
 pub const EXCLUDE: &str = "exclude ";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
@@ -131,6 +138,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         }
         "CREATE" => words.create(),
         "ALTER" if words.is(1, "TABLE") => {
+            words.set_columns();
             words.identity();
             words.drop_expression();
         }
@@ -371,6 +379,10 @@ impl<'t> Words<'t> {
             return;
         }
         let is_table = (1..4).any(|at| self.is(at, "TABLE"));
+        if is_table {
+            self.set_columns();
+            self.executed();
+        }
         let open = (1..self.len()).find(|at| self.is_token(*at, &Token::LParen));
         if let (true, Some(open)) = (is_table, open) {
             self.like_elements(open);

@@ -173,7 +173,7 @@ impl Session {
                     check_hash(column.data_type.kind)?;
                 }
             }
-            let text = self.kept_text(key)?;
+            let text = self.kept_text(key, "partition key expression")?;
             self.check_expression(&text, name, columns, None)?;
             keys.push(text);
         }

@@ -3,7 +3,7 @@
 //!
 //! Each is a rewrite of few tokens that stand together.
 
-use super::{DROP_EXPRESSION, ROWS_FROM, Words, marked};
+use super::{DROP_EXPRESSION, EXECUTED, MARK, ROWS_FROM, SET_COLUMNS, Words, marked};
 use sqlparser::tokenizer::Token;
 
 impl Words<'_> {
@@ -103,5 +103,49 @@ impl Words<'_> {
             };
         }
         at
+    }
+
+    /// The columns that `SET NULL` and `SET DEFAULT` of foreign keys name.
+    pub(super) fn set_columns(&mut self) {
+        let mut references = None;
+        for at in 1..self.len() {
+            if self.is(at, "REFERENCES") {
+                references = Some(at + 1);
+            }
+            let is_action = self.is(at, "ON")
+                && self.is_any(at + 1, &["DELETE", "UPDATE"])
+                && self.is(at + 2, "SET")
+                && self.is_token(at + 4, &Token::LParen);
+            let (Some(table), true) = (references, is_action) else {
+                continue;
+            };
+            let end = self.after_bracket(at + 4);
+            let mut parts = vec![self.word(at + 1), self.word(at + 3)];
+            parts.extend((at + 5..end).filter_map(|at| match self.token(at) {
+                Some(Token::Word(word)) => Some(match word.quote_style {
+                    Some(_) => word.value.clone(),
+                    None => word.value.to_lowercase(),
+                }),
+                _ => None,
+            }));
+            let mark = format!("{SET_COLUMNS}{}", parts.join(&MARK.to_string()));
+            self.replace(table..table, &[marked(&mark), Token::Period]);
+            self.replace(at + 4..end, &[]);
+        }
+    }
+
+    /// `AS EXECUTE` of a table that is made of a prepared statement.
+    pub(super) fn executed(&mut self) {
+        let Some(at) = (2..self.len()).find(|at| self.is(*at, "AS") && self.is(at + 1, "EXECUTE"))
+        else {
+            return;
+        };
+        let mut end = at + 3;
+        if self.is_token(end, &Token::LParen) {
+            end = self.after_bracket(end);
+        }
+        let mark = marked(&format!("{EXECUTED}{}", self.text(at + 1..end)));
+        let [select, from] = ["SELECT", "FROM"].map(Token::make_keyword);
+        self.replace(at + 1..end, &[select, Token::Mul, from, mark]);
     }
 }
