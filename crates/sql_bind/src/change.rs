@@ -421,7 +421,8 @@ fn read_to_set(at: usize, value: &Expr) -> Option<&Expr> {
     let [before, rest @ ..] = call.arguments.as_slice() else {
         return Some(value);
     };
-    let is_part = ["array_assign", "array_assign_slice"].contains(&call.function.name);
+    let parts = ["array_assign", "array_assign_slice", "jsonb_assign"];
+    let is_part = parts.contains(&call.function.name);
     let is_own = matches!(before, Expr::Column(own, _) if *own == at);
     let is_fixed = !rest.iter().any(Expr::reads_row);
     (!(is_part && is_own && is_fixed)).then_some(value)

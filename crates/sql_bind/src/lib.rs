@@ -47,6 +47,7 @@ mod data_type;
 mod expression;
 mod family;
 mod from;
+mod from_record;
 mod function;
 mod grouping;
 mod grouping_sets;

@@ -53,8 +53,8 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, EXECUTED, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA,
-    NOT_NULL, ONLY, OVERRIDING, ROWS_FROM, SEARCH, SET_COLUMNS, WEAKER, shown_text,
+    COPIED_ROWS, CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, EXECUTED, FORCE_ALL, HEADER_MATCH,
+    LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, ROWS_FROM, SEARCH, SET_COLUMNS, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};

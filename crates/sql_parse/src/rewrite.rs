@@ -23,6 +23,7 @@
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
+//! | `WHERE` of `COPY` | a marked column |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
@@ -30,6 +31,7 @@
 //! | names of columns before `AS` of a table | columns of a type |
 //! | `ON DELETE SET NULL (columns)` | a marked name before that of the other table |
 //! | `CREATE TABLE ... AS EXECUTE` | a query of a marked name |
+//! | `AS (columns)` of a function | the same with the function's name before them |
 //! | `DROP EXPRESSION` of a column | `SET DEFAULT` of a marked name |
 //! | `FOR UPDATE` before `LIMIT` | the other order |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
@@ -71,6 +73,8 @@ pub const WEAKER: &str = "weaker";
 pub const HEADER_MATCH: &str = "header match";
 /// A mark of `FORCE_QUOTE *` of `COPY`, as a column.
 pub const FORCE_ALL: &str = "all";
+/// A mark of `WHERE` of `COPY`, as a column; the condition follows.
+pub const COPIED_ROWS: &str = "copied rows ";
 /// A mark of `LIKE` in a list of columns; the options follow.
 pub const LIKE: &str = "like";
 /// A mark of `ONLY` before the table of an index.
@@ -133,6 +137,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             }
         }
         "COPY" => {
+            words.copied_rows();
             words.copy_options();
             words.switches();
         }
@@ -215,7 +220,7 @@ impl<'t> Words<'t> {
     /// The text of tokens.
     fn text(&self, range: Range<usize>) -> String {
         let tokens = range.filter_map(|at| self.token(at));
-        let tokens: Vec<String> = tokens.map(ToString::to_string).collect();
+        let tokens: Vec<String> = tokens.map(super::tokens::token_text).collect();
         tokens.join(" ")
     }
 
@@ -631,6 +636,7 @@ impl<'t> Words<'t> {
                         self.replace(at..at + 1, &[name, Token::RArrow]);
                     }
                 }
+                "AS" => self.unnamed_columns(at),
                 "BETWEEN" => self.symmetric(at + 1),
                 "ISNULL" => self.null_test(at),
                 "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),

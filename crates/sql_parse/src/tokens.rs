@@ -105,6 +105,19 @@ fn may_end_in_sign(token: &Token) -> bool {
     }
 }
 
+/// The text of a token, as it is read again.
+pub(crate) fn token_text(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => {
+            format!("'{}'", text.replace('\'', "''"))
+        }
+        Token::Word(word) if word.quote_style == Some('"') => {
+            format!("\"{}\"", word.value.replace('"', "\"\""))
+        }
+        other => other.to_string(),
+    }
+}
+
 /// The text of an operator that the parser has no token for.
 fn operator(token: &Token) -> Option<&str> {
     match token {
