@@ -20,6 +20,8 @@ use sqlparser::ast::{
 )]
 pub(super) struct Arguments {
     pub(super) values: Vec<Expr>,
+    /// Names of the last of the values, for functions of users.
+    pub(super) names: Vec<String>,
     pub(super) is_star: bool,
     pub(super) is_distinct: bool,
     pub(super) is_variadic: bool,
@@ -111,7 +113,12 @@ impl Binder<'_> {
                 }
             }
         }
-        if !named.is_empty() {
+        if crate::callable::functions().named(name).is_empty() {
+            for (word, value) in named {
+                arguments.names.push(word);
+                arguments.values.push(value);
+            }
+        } else if !named.is_empty() {
             place_named(name, &mut arguments.values, &named)?;
         }
         for clause in &list.clauses {
@@ -202,20 +209,10 @@ impl Binder<'_> {
 /// Puts named arguments after those that have places.
 fn place_named(name: &str, values: &mut Vec<Expr>, given: &[(String, Expr)]) -> Result<()> {
     let known = NAMED.iter().find(|(function, ..)| *function == name);
-    let unnamed = values.iter().map(|value| value.kind().name());
-    let kinds: Vec<String> = unnamed
-        .chain(
-            given
-                .iter()
-                .map(|(name, value)| format!("{name} => {}", value.kind())),
-        )
-        .collect();
-    let no_function = || {
-        let message = format!("function {name}({}) does not exist", kinds.join(", "));
-        SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        )
-    };
+    let words = given.iter().map(|(word, _)| word);
+    let mut all = values.clone();
+    all.extend(given.iter().map(|(_, value)| value.clone()));
+    let no_function = || no_function(name, &all, words.clone());
     let Some((_, names, required)) = known else {
         return Err(no_function());
     };
@@ -245,4 +242,21 @@ fn place_named(name: &str, values: &mut Vec<Expr>, given: &[(String, Expr)]) -> 
         }
     }
     Ok(())
+}
+
+/// The error of a call of a function that does not exist, whose last values have names.
+pub(super) fn no_function<'n>(
+    name: &str,
+    values: &[Expr],
+    names: impl ExactSizeIterator<Item = &'n String>,
+) -> SqlError {
+    let (first, last) = values.split_at(values.len() - names.len());
+    let first = first.iter().map(|value| value.kind().name());
+    let last = names.zip(last);
+    let last = last.map(|(word, value)| format!("{word} => {}", value.kind()));
+    let kinds: Vec<String> = first.chain(last).collect();
+    let message = format!("function {name}({}) does not exist", kinds.join(", "));
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
 }

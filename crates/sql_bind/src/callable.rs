@@ -6,17 +6,20 @@
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{
-    self, AnyArray, AnyElement, Bool, Int4, Int8, Name, Oid, Regclass, Text, Void,
+    self, AnyArray, AnyElement, Bool, Int4, Int8, Jsonb, Name, Oid, Regclass, Text, Void,
 };
 use crate::types::function::array::{element, slice};
 use crate::types::function::array_assign::{with_element, with_slice};
+use crate::types::function::json::jsonb;
 use crate::types::function::session::{
     ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES,
 };
 use crate::types::function::{Function, Functions};
+use crate::types::json::Json;
 use std::sync::LazyLock;
 
 const INTEGERS: Kind = Kind::Array(&Int4);
+const TEXTS: Kind = Kind::Array(&Text);
 const NAMES: Kind = Kind::Array(&Name);
 
 /// Functions that the session runs, and forms of the grammar that are functions.
@@ -80,7 +83,7 @@ const TABLE: &[Function] = &[
         AnyArray,
         |context, a| {
             let Some(subscripts) = ends(&a[2])?.into_iter().collect::<Option<Vec<i32>>>() else {
-                return Err(null_subscript());
+                return Err(null_subscript("array"));
             };
             let element = context.result_type.kind.element().unwrap_or(Text);
             with_element(&a[0], element, &subscripts, a[1].clone())
@@ -102,6 +105,32 @@ const TABLE: &[Function] = &[
         },
     )
     .nullable(),
+    // Its last argument says whether the first step is a number, for a value that is NULL.
+    Function::scalar(
+        "jsonb_assign",
+        &[Jsonb, Jsonb, TEXTS, Bool],
+        Jsonb,
+        |_, a| {
+            let path = a[2].array()?.elements.iter();
+            let path = path.map(|step| match step {
+                Datum::Null => Err(null_subscript("jsonb")),
+                step => step.str(),
+            });
+            let path = path.collect::<Result<Vec<_>>>()?;
+            let mut json = match &a[0] {
+                Datum::Null if a[3].bool()? => Json::Array(Vec::new()),
+                Datum::Null => Json::object(Vec::new()),
+                json => Json::clone(json.jsonb()?),
+            };
+            let value = match &a[1] {
+                Datum::Null => Json::Null,
+                value => Json::clone(value.jsonb()?),
+            };
+            json.assign(&path, &value)?;
+            Ok(jsonb(json))
+        },
+    )
+    .nullable(),
     Function::scalar("array_slice", &[AnyArray, INTEGERS], AnyArray, |_, a| {
         let Some(ends) = ends(&a[1])?.into_iter().collect::<Option<Vec<i32>>>() else {
             return Ok(Datum::Null);
@@ -113,8 +142,8 @@ const TABLE: &[Function] = &[
     .variadic(),
 ];
 
-fn null_subscript() -> SqlError {
-    let message = "array subscript in assignment must not be null";
+fn null_subscript(of: &str) -> SqlError {
+    let message = format!("{of} subscript in assignment must not be null");
     SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
 }
 

@@ -39,9 +39,6 @@ impl Binder<'_> {
         };
         let change = (Verb::Update, Privilege::Update.bit());
         let (table, alias, family) = self.changed_table(&update.table, change)?;
-        if update.selection.is_some() || update.returning.is_some() {
-            self.check_access(table.named(), Privilege::Select.bit())?;
-        }
         let router = self.router(&table, None)?;
         let root = self.target_below((&table, &table))?;
         self.change_each(&family, |binder, member| {
@@ -92,6 +89,8 @@ impl Binder<'_> {
             first.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
         }
         let (returning, columns) = self.returning(update.returning.as_deref(), scope)?;
+        let values = set.iter().filter_map(|(at, value)| read_to_set(*at, value));
+        self.check_reads(table, member, values.chain(returning.iter().flatten()))?;
         let target = self.target_below((table, member))?;
         let change = Change::Update {
             set,
@@ -121,9 +120,6 @@ impl Binder<'_> {
         let others = delete.using.as_deref().unwrap_or_default();
         let change = (Verb::Delete, Privilege::Delete.bit());
         let (table, alias, family) = self.changed_table(table, change)?;
-        if delete.selection.is_some() || delete.returning.is_some() {
-            self.check_access(table.named(), Privilege::Select.bit())?;
-        }
         self.change_each(&family, |binder, member| {
             binder.delete_member(delete, (&table, member, &alias), others)
         })
@@ -142,6 +138,7 @@ impl Binder<'_> {
         let recheck = recheck?;
         let input = filtered(part.node, recheck.as_ref());
         let (returning, columns) = self.returning(delete.returning.as_deref(), scope)?;
+        self.check_reads(table, member, returning.iter().flatten())?;
         let target = self.target(member)?;
         let change = Change::Delete { recheck };
         Ok((
@@ -176,8 +173,25 @@ impl Binder<'_> {
             None => None,
         };
         let own = selection.map(|tree| self.condition(tree, "WHERE"));
-        let all: Vec<Expr> = of_view.into_iter().chain(own.transpose()?).collect();
+        let own = own.transpose()?;
+        self.check_reads(table, member, &own)?;
+        let all: Vec<Expr> = of_view.into_iter().chain(own).collect();
         Ok((!all.is_empty()).then(|| Expr::all(all)))
+    }
+
+    /// Fails unless the table that a statement changes may be read, if expressions read its rows.
+    pub(super) fn check_reads<'e>(
+        &self,
+        table: &BoundTable,
+        member: &BoundTable,
+        expressions: impl IntoIterator<Item = &'e Expr>,
+    ) -> Result<()> {
+        let width = member.source.types.len();
+        let mut expressions = expressions.into_iter();
+        if expressions.any(|expression| reads(expression, width)) {
+            return self.check_access(table.named(), Privilege::Select.bit());
+        }
+        Ok(())
     }
 
     /// The table that a statement changes, its name there, and the tables with its rows.
@@ -387,6 +401,31 @@ fn filtered(input: Node, condition: Option<&Expr>) -> Node {
         }
         .into(),
     }
+}
+
+/// Whether an expression reads one of the first columns of a row.
+fn reads(expression: &Expr, width: usize) -> bool {
+    expression.any(|part, depth| match part {
+        Expr::Column(at, _) => depth == 0 && *at < width,
+        Expr::Outer(level, at, _) => depth > 0 && *level == depth && *at < width,
+        _ => false,
+    })
+}
+
+/// The part of a column's new value that may read the row: an assignment to parts of the column
+/// has the rest of it too.
+fn read_to_set(at: usize, value: &Expr) -> Option<&Expr> {
+    let Expr::Call(call) = value else {
+        return Some(value);
+    };
+    let [before, rest @ ..] = call.arguments.as_slice() else {
+        return Some(value);
+    };
+    let parts = ["array_assign", "array_assign_slice", "jsonb_assign"];
+    let is_part = parts.contains(&call.function.name);
+    let is_own = matches!(before, Expr::Column(own, _) if *own == at);
+    let is_fixed = !rest.iter().any(Expr::reads_row);
+    (!(is_part && is_own && is_fixed)).then_some(value)
 }
 
 fn refuse_update(column: &crate::catalog::Column) -> Result<()> {

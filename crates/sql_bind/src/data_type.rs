@@ -87,9 +87,27 @@ pub fn type_named(names: &SessionNames, name: &DataType) -> Result<TypeName> {
             let (schema, name) = object_name(name)?;
             named(names, schema.as_deref(), &name, modifiers)
         }
-        Name::Collate(inner, _) => type_named(names, inner),
+        Name::Collate(inner, _) => {
+            let found = type_named(names, inner)?;
+            check_collatable(found.data_type.kind)?;
+            Ok(found)
+        }
         other => Err(no_type(&other.to_string())),
     }
+}
+
+/// Fails unless values of a kind are texts, which have an order by a collation.
+pub fn check_collatable(kind: Kind) -> Result<()> {
+    let element = kind.element().unwrap_or(kind);
+    let is_collatable = matches!(
+        element,
+        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Unknown
+    );
+    if is_collatable {
+        return Ok(());
+    }
+    let message = format!("collations are not supported by type {kind}");
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 const ONE_CHARACTER: CharacterLength = CharacterLength::IntegerLength {

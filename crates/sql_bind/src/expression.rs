@@ -3,9 +3,11 @@
 //! Chains of one operator are read from their left end, however long they are; everything else is
 //! bound by recursion, whose depth is bounded.
 
+use super::scope::Clause;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
+use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
 use sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript,
@@ -246,6 +248,13 @@ impl Binder<'_> {
         let shape = match (&row, row.kind()) {
             (Expr::Row(_, shape), _) => Some(Arc::clone(shape)),
             (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
+            (Expr::Call(call), Kind::Record) if !call.function.columns.is_empty() => {
+                let columns = call.function.columns;
+                Some(Arc::new(RecordShape {
+                    names: columns.iter().map(|(name, _)| (*name).into()).collect(),
+                    types: columns.iter().map(|(_, kind)| kind.plain()).collect(),
+                }))
+            }
             _ => None,
         };
         let at = shape.as_ref().and_then(|shape| {
@@ -302,6 +311,10 @@ impl Binder<'_> {
         if subscripts.is_empty() {
             return Ok(value);
         }
+        if value.kind() == Kind::Jsonb {
+            let (path, _) = self.json_path(subscripts.iter().copied())?;
+            return self.operator("#>", vec![value, path]);
+        }
         let is_slice = subscripts
             .iter()
             .any(|one| matches!(one, Subscript::Slice { .. }));
@@ -339,21 +352,37 @@ impl Binder<'_> {
         } else {
             "array_subscript"
         };
-        if arguments[0].kind() == Kind::Jsonb && !is_slice {
-            return self.json_subscript(arguments);
-        }
         self.call(name, arguments)
     }
 
-    fn json_subscript(&mut self, arguments: Vec<Expr>) -> Result<Expr> {
-        let mut arguments = arguments.into_iter();
-        let mut value = arguments
-            .next()
-            .unwrap_or_else(|| Expr::null(Kind::Jsonb.plain()));
-        for key in arguments {
-            value = self.operator("->", vec![value, key])?;
+    /// Subscripts of a value of `jsonb`, as the steps of a path, and whether the first of them is a
+    /// number.
+    pub(super) fn json_path<'s>(
+        &mut self,
+        subscripts: impl IntoIterator<Item = &'s Subscript>,
+    ) -> Result<(Expr, bool)> {
+        let mut steps = Vec::new();
+        let mut begins_with_number = None;
+        for subscript in subscripts {
+            let Subscript::Index { index } = subscript else {
+                let message = "jsonb subscript does not support slices";
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            };
+            let span = index.span();
+            let step = self.expression(index)?;
+            let kind = step.kind();
+            let is_number = kind != Kind::Unknown && coerces(&[kind], &[Kind::Int4]);
+            begins_with_number.get_or_insert(is_number);
+            if !is_number && !coerces(&[kind], &[Kind::Text]) {
+                let message = format!("subscript type {} is not supported", self.type_name(kind));
+                let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+                let hint = "jsonb subscript must be coercible to either integer or text.";
+                return Err(self.at(span, error.hint(hint)));
+            }
+            steps.push(self.cast_to(step, Kind::Text.plain())?);
         }
-        Ok(value)
+        let path = Expr::Array(steps, Kind::Array(&Kind::Text).plain());
+        Ok((path, begins_with_number.unwrap_or(false)))
     }
 
     fn is_null(&mut self, operand: &Tree, negated: bool) -> Result<Expr> {
@@ -519,6 +548,8 @@ impl Binder<'_> {
 
     fn collate(&mut self, operand: &Tree, collation: &ast::ObjectName) -> Result<Expr> {
         let operand = self.expression(operand)?;
+        let collatable = super::check_collatable(operand.kind());
+        collatable.map_err(|error| self.at(collation.span(), error))?;
         let (_, name) = super::object_name(collation)?;
         if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
             let is_text = matches!(operand.kind(), Kind::Text | Kind::Varchar | Kind::Unknown);
@@ -587,6 +618,7 @@ impl Binder<'_> {
             chain.push((op, right));
             first = left;
         }
+        self.check_chain(&chain)?;
         let mut value = None;
         if let Tree::UnaryOp { op, expr } = first
             && !matches!(
@@ -627,6 +659,35 @@ impl Binder<'_> {
         }
         value.ok_or_else(|| SqlError::internal("an operator without operands"))
     }
+}
+
+impl Binder<'_> {
+    /// Fails if one comparison stands beside another, which PostgreSQL does not read. Texts that
+    /// the catalogue keeps may have them.
+    fn check_chain(&self, chain: &[(&BinaryOperator, &Tree)]) -> Result<()> {
+        let is_stored = |scope: &super::scope::Scope| scope.clause == Clause::Stored;
+        if !self.views.is_empty() || self.scopes.iter().any(is_stored) {
+            return Ok(());
+        }
+        let pairs = chain.windows(2);
+        let mut pairs = pairs.filter(|pair| pair.iter().all(|(op, _)| is_comparison(op)));
+        pairs.next_back().map_or(Ok(()), |pair| {
+            let message = format!("syntax error at or near \"{}\"", pair[0].0);
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        })
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::Gt
+            | BinaryOperator::LtEq
+            | BinaryOperator::GtEq
+    )
 }
 
 /// A longer `AND` or `OR`, as one node.

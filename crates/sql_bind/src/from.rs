@@ -531,6 +531,10 @@ impl Binder<'_> {
         let bound = self.lateral_part(|binder| {
             let mut bound = Vec::new();
             for (name, arguments) in calls {
+                if let Some(call) = binder.record_call(name, arguments, alias)? {
+                    bound.push(call);
+                    continue;
+                }
                 let tree = call_tree(name, arguments);
                 let (call, _) = binder.expression_in(Scope::default(), Clause::From, &tree);
                 bound.push(call?);
@@ -540,8 +544,9 @@ impl Binder<'_> {
         let mut columns: Vec<(String, Type)> = Vec::new();
         let mut widths = Vec::new();
         for (call, (name, _)) in bound.iter().zip(calls) {
-            let own = function_columns(call, &object_name(name)?.1);
-            widths.push(own.len());
+            let own = self.function_columns(call, &object_name(name)?.1);
+            let is_row = matches!(call.kind(), Kind::Record | Kind::Composite(_));
+            widths.push(is_row.then_some(own.len()));
             columns.extend(own);
         }
         // A function of one column without a name of its own is named by its alias.
@@ -550,7 +555,7 @@ impl Binder<'_> {
         {
             *name = ident_text(&alias.name);
         }
-        let is_value = columns.len() == 1;
+        let is_value = widths == [None];
         if has_ordinality {
             columns.push(("ordinality".to_owned(), Kind::Int8.plain()));
         }
@@ -588,19 +593,6 @@ fn call_tree(name: &ast::ObjectName, arguments: &[FunctionArg]) -> ast::Expr {
         null_treatment: None,
         over: None,
     })
-}
-
-/// Names and types of a function's columns.
-fn function_columns(call: &Expr, name: &str) -> Vec<(String, Type)> {
-    match call {
-        Expr::Call(call) if !call.function.columns.is_empty() => {
-            let columns = call.function.columns.iter();
-            columns
-                .map(|(name, kind)| ((*name).to_owned(), kind.plain()))
-                .collect()
-        }
-        other => vec![(name.to_owned(), other.data_type())],
-    }
 }
 
 /// The least column that an expression reads.

@@ -60,6 +60,7 @@ impl Binder<'_> {
         self.note_sequence(name, &function.args);
         self.spread_variadic(name, &mut arguments)?;
         if let [Expr::Column(..) | Expr::Row(..)] = arguments.values.as_slice()
+            && arguments.names.is_empty()
             && functions.named(name).is_empty()
             && let Some(cast) = self.function_cast(name, &arguments.values[0])
         {
@@ -68,7 +69,7 @@ impl Binder<'_> {
         let is_user_defined = functions.named(name).is_empty() && function.over.is_none();
         if is_user_defined
             && let Some(value) =
-                self.function_or_cast((schema, name), &function.name, &arguments.values)?
+                self.function_or_cast((schema, name), &function.name, &arguments)?
         {
             return Ok(value);
         }
@@ -139,24 +140,6 @@ impl Binder<'_> {
         ))
     }
 
-    /// `name(value)` where `name` is a type: a cast.
-    fn function_or_cast(
-        &mut self,
-        (schema, name): (Option<&str>, &str),
-        written: &ast::ObjectName,
-        values: &[Expr],
-    ) -> Result<Option<Expr>> {
-        match (self.user_function((schema, name), written, values)?, values) {
-            (None, [value]) => self.function_cast(name, value).transpose(),
-            (found, _) => Ok(found),
-        }
-    }
-
-    fn function_cast(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
-        let kind = Kind::from_name(name)?;
-        Some(self.cast_to(value.clone(), kind.plain()))
-    }
-
     /// Arguments as the chosen function takes them.
     pub(super) fn fitted(
         &mut self,
@@ -204,7 +187,11 @@ impl Binder<'_> {
     pub(super) fn note_set(&mut self, name: &str) -> Result<()> {
         let scope = self.scope();
         match scope.clause {
-            Clause::Select | Clause::From | Clause::OrderBy | Clause::GroupBy => {
+            Clause::Select
+            | Clause::From
+            | Clause::OrderBy
+            | Clause::GroupBy
+            | Clause::ValuesRow => {
                 scope.has_sets = true;
                 Ok(())
             }

@@ -30,9 +30,6 @@ impl Binder<'_> {
         let (schema, name) = object_name(name)?;
         let change = (Verb::Insert, Privilege::Insert.bit());
         let table = self.changed((schema.as_deref(), &name), change)?;
-        if insert.returning.is_some() {
-            self.check_access(table.named(), Privilege::Select.bit())?;
-        }
         if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
             if matches!(conflict.action, ast::OnConflictAction::DoUpdate(_)) {
                 self.check_access(table.named(), Privilege::Update.bit())?;
@@ -72,6 +69,7 @@ impl Binder<'_> {
             last.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
         }
         let (returning, columns) = self.returning(insert.returning.as_deref(), scope)?;
+        self.check_reads(&table, &table, returning.iter().flatten())?;
         let change = Change::Insert(Insert {
             values,
             conflict,
@@ -232,6 +230,12 @@ impl Binder<'_> {
         check_count(width, places.len())?;
         let mut given = vec![false; width];
         let mut rows = Vec::with_capacity(values.rows.len());
+        let mut has_sets = false;
+        // A single row is a list of values to select.
+        let clause = match values.rows.len() {
+            1 => Clause::ValuesRow,
+            _ => Clause::Values,
+        };
         for row in &values.rows {
             if row.content.len() != width {
                 let message = "VALUES lists must all be the same length";
@@ -246,13 +250,28 @@ impl Binder<'_> {
                     continue;
                 }
                 *given = true;
-                let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
+                let (value, scope) = self.expression_in(Scope::default(), clause, tree);
+                has_sets |= scope.has_sets;
                 let span = sqlparser::ast::Spanned::span(tree);
                 let value = value?;
                 let value = self.assign_to(target, column, value);
                 bound.push(value.map_err(|error| self.at(span, error))?);
             }
             rows.push(bound);
+        }
+        if has_sets {
+            let row = Values {
+                rows: vec![Vec::new()],
+                width: 0,
+            };
+            let mut expressions = rows.pop().unwrap_or_default();
+            let input = self.with_sets(row.into(), expressions.iter_mut().collect())?;
+            let node = crate::plan::Project {
+                input,
+                expressions,
+                has_sets: false,
+            };
+            return Ok((node.into(), given));
         }
         Ok((Values { rows, width }.into(), given))
     }

@@ -47,6 +47,7 @@ mod data_type;
 mod expression;
 mod family;
 mod from;
+mod from_record;
 mod function;
 mod grouping;
 mod grouping_sets;
@@ -81,7 +82,7 @@ mod window;
 
 pub use callable::{domain_violation, functions};
 pub use current::{CursorRows, Tracked, not_updatable};
-pub use data_type::{TypeName, type_named};
+pub use data_type::{TypeName, check_collatable, type_named};
 pub use names::{SessionNames, parts_of, quoted};
 pub use resolved::Resolved;
 pub use scope::Scope;
@@ -395,6 +396,7 @@ impl<'b> Binder<'b> {
         let places = LineIndex::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
         binder.calls = self.calls.take();
+        binder.views.clone_from(&self.views);
         let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);
         self.calls = binder.calls.take();
         bound

@@ -3,7 +3,8 @@
 //! A call becomes the query of the function, whose parameters become the arguments. A query that is
 //! one expression stands where the call stood.
 
-use super::scope::Clause;
+use super::arguments::{Arguments, no_function};
+use super::scope::{Clause, Scope};
 use super::select::row_scope;
 use super::{Binder, Bound};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
@@ -14,48 +15,113 @@ use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{self, GroupByExpr, Query, SelectItem, SetExpr};
 use std::sync::Arc;
 
+/// A function that takes the arguments of a call.
+struct Fitting<'c> {
+    object: &'c Object,
+    body: &'c FunctionBody,
+    /// For each value of the call the argument that takes it, and the type of this.
+    places: Vec<usize>,
+    wanted: Vec<Kind>,
+}
+
+/// The argument that takes each value of a call; none if a function does not take them.
+fn places_of(body: &FunctionBody, given: &Arguments) -> Option<Vec<usize>> {
+    let unnamed = given.values.len() - given.names.len();
+    let mut places: Vec<usize> = (0..unnamed).collect();
+    for name in &given.names {
+        let mut arguments = body.arguments.iter();
+        let at = arguments.position(|(own, _)| own.as_ref() == Some(name))?;
+        if places.contains(&at) {
+            return None;
+        }
+        places.push(at);
+    }
+    let count = body.arguments.len();
+    let has_value = |at: usize| places.contains(&at) || body.default_of(at).is_some();
+    (unnamed <= count && (0..count).all(has_value)).then_some(places)
+}
+
+/// Keeps the functions that fit the kinds of the values of a call best.
+fn keep_best(fitting: &mut Vec<Fitting<'_>>, kinds: &[Kind]) {
+    if fitting.iter().any(|one| one.wanted == kinds) {
+        fitting.retain(|one| one.wanted == kinds);
+    }
+    // A literal without a type is a text, if one of several functions takes it as one.
+    let takes_texts = |one: &Fitting<'_>| {
+        let mut pairs = kinds.iter().zip(&one.wanted);
+        pairs.all(|(kind, wanted)| *kind != Kind::Unknown || *wanted == Kind::Text)
+    };
+    if fitting.len() > 1 && fitting.iter().any(takes_texts) {
+        fitting.retain(takes_texts);
+    }
+}
+
 impl Binder<'_> {
-    /// A call of a function that a user has defined; none if there is none of the name.
-    pub(super) fn user_function(
+    /// `name(value)` where `name` is a type: a cast.
+    pub(super) fn function_or_cast(
         &mut self,
         (schema, name): (Option<&str>, &str),
         written: &ast::ObjectName,
-        values: &[Expr],
+        arguments: &Arguments,
+    ) -> Result<Option<Expr>> {
+        let found = self.user_function((schema, name), written, arguments)?;
+        match (found, arguments.values.as_slice()) {
+            (None, [value]) if arguments.names.is_empty() => {
+                self.function_cast(name, value).transpose()
+            }
+            (None, _) if !arguments.names.is_empty() => {
+                let names = arguments.names.iter();
+                Err(no_function(name, &arguments.values, names))
+            }
+            (found, _) => Ok(found),
+        }
+    }
+
+    pub(super) fn function_cast(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
+        let kind = Kind::from_name(name)?;
+        Some(self.cast_to(value.clone(), kind.plain()))
+    }
+
+    /// A call of a function that a user has defined; none if there is none of the name.
+    fn user_function(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        written: &ast::ObjectName,
+        arguments: &Arguments,
     ) -> Result<Option<Expr>> {
         let catalog = Arc::clone(&self.names.catalog);
-        let kinds: Vec<Kind> = values.iter().map(Expr::kind).collect();
-        let mut fitting = Vec::new();
+        let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
+        let mut fitting: Vec<Fitting<'_>> = Vec::new();
         for object in catalog.objects().filter(|object| object.name == name) {
             let Body::Function(body) = &object.body else {
                 continue;
             };
             let found = self.names.find(Names::Functions, schema, &body.key(name));
-            let wanted: Vec<Kind> = body.arguments.iter().map(|(_, one)| one.kind).collect();
-            if found.is_none_or(|found| found.oid != object.oid) || wanted.len() != kinds.len() {
+            if found.is_none_or(|found| found.oid != object.oid) {
                 continue;
             }
-            if wanted == kinds {
-                fitting = vec![(object, body)];
-                break;
-            }
-            if coerces(&kinds, &wanted) {
-                fitting.push((object, body));
+            let Some(places) = places_of(body, arguments) else {
+                continue;
+            };
+            let wanted = places.iter().map(|at| body.arguments[*at].1.kind);
+            let wanted: Vec<Kind> = wanted.collect();
+            if wanted == kinds || coerces(&kinds, &wanted) {
+                fitting.push(Fitting {
+                    object,
+                    body,
+                    places,
+                    wanted,
+                });
             }
         }
-        // A literal without a type is a text, if one of several functions takes it as one.
-        let takes_texts = |body: &FunctionBody| {
-            let mut pairs = kinds.iter().zip(&body.arguments);
-            pairs.all(|(kind, (_, one))| *kind != Kind::Unknown || one.kind == Kind::Text)
-        };
-        if fitting.len() > 1 && fitting.iter().any(|(_, body)| takes_texts(body)) {
-            fitting.retain(|(_, body)| takes_texts(body));
-        }
+        keep_best(&mut fitting, &kinds);
         match fitting.as_slice() {
             [] => Ok(None),
-            [(object, body)] => {
-                self.may_call(object)?;
-                self.note_object(written, object.oid, None);
-                self.inlined(object, body, values.to_vec()).map(Some)
+            [one] => {
+                self.may_call(one.object)?;
+                self.note_object(written, one.object.oid, None);
+                let values = self.placed(one, &arguments.values)?;
+                self.inlined(one.object, one.body, values).map(Some)
             }
             _ => {
                 let kinds: Vec<String> = kinds.iter().map(|kind| self.type_name(*kind)).collect();
@@ -63,6 +129,40 @@ impl Binder<'_> {
                 Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message))
             }
         }
+    }
+
+    /// The values of all arguments of a function, with the defaults of those that are left out.
+    fn placed(&mut self, one: &Fitting<'_>, given: &[Expr]) -> Result<Vec<Expr>> {
+        let mut values = Vec::with_capacity(one.body.arguments.len());
+        for at in 0..one.body.arguments.len() {
+            let place = one.places.iter().position(|place| *place == at);
+            values.push(match (place, one.body.default_of(at)) {
+                (Some(place), _) => given[place].clone(),
+                (None, Some(text)) => {
+                    let value = self.argument_default(one.object, text)?;
+                    self.assign(value, one.body.arguments[at].1, "DEFAULT")?
+                }
+                (None, None) => return Err(SqlError::internal("an argument has a value")),
+            });
+        }
+        Ok(values)
+    }
+
+    fn argument_default(&mut self, object: &Object, text: &str) -> Result<Expr> {
+        self.check_calls(object)?;
+        self.views.push(object.oid);
+        let value = self.stored(text, Scope::default());
+        self.views.pop();
+        value
+    }
+
+    /// Fails if a function is called in its own query, or in a default of its own.
+    fn check_calls(&self, object: &Object) -> Result<()> {
+        if self.views.contains(&object.oid) {
+            let message = format!("the function {} calls itself without end", object.name);
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        Ok(())
     }
 
     /// Fails unless the session's role may call a function; one that a view calls is found already.
@@ -87,10 +187,7 @@ impl Binder<'_> {
     }
 
     fn inlined(&mut self, object: &Object, body: &FunctionBody, values: Vec<Expr>) -> Result<Expr> {
-        if self.views.contains(&object.oid) {
-            let message = format!("the function {} calls itself without end", object.name);
-            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
-        }
+        self.check_calls(object)?;
         let mut arguments = Vec::with_capacity(values.len());
         for (value, (_, data_type)) in values.into_iter().zip(&body.arguments) {
             arguments.push(self.coerce(value, *data_type)?);

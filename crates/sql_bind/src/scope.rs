@@ -83,6 +83,8 @@ pub(super) enum Clause {
     OrderBy,
     Limit,
     Values,
+    /// The single row of an INSERT.
+    ValuesRow,
     Set,
     Returning,
     /// Inside the arguments of an aggregate.
@@ -105,7 +107,7 @@ impl Clause {
             Self::Having => "HAVING",
             Self::OrderBy => "ORDER BY",
             Self::Limit => "LIMIT",
-            Self::Values => "VALUES",
+            Self::Values | Self::ValuesRow => "VALUES",
             Self::Set => "UPDATE",
             Self::Returning => "RETURNING",
             Self::Aggregate => "aggregate arguments",

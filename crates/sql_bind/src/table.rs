@@ -375,6 +375,7 @@ impl Binder<'_> {
                 above: None,
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
+                set_on_delete: foreign.set_on_delete.clone(),
                 is_full: foreign.is_full,
                 deferral: foreign.deferral,
             });
@@ -409,6 +410,7 @@ impl Binder<'_> {
                 above,
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
+                set_on_delete: foreign.set_on_delete.clone(),
                 is_full: foreign.is_full,
                 deferral: foreign.deferral,
             });

@@ -48,6 +48,9 @@ impl AssignTarget {
         if self.subscripts.is_empty() {
             return Ok(data_type);
         }
+        if data_type.kind == Kind::Jsonb {
+            return Ok(data_type);
+        }
         if !data_type.kind.is_array() {
             let message = format!(
                 "cannot subscript type {} because it does not support subscripting",
@@ -154,6 +157,11 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         if target.subscripts.is_empty() {
             return Ok(value);
+        }
+        if before.kind() == Kind::Jsonb {
+            let (path, is_number) = self.json_path(&target.subscripts)?;
+            let arguments = vec![before, value, path, Expr::boolean(is_number)];
+            return self.call("jsonb_assign", arguments);
         }
         let is_slice = target.is_slice();
         let int4 = Kind::Int4.plain();

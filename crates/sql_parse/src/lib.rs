@@ -53,8 +53,8 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL,
-    ONLY, OVERRIDING, ROWS_FROM, SEARCH, WEAKER, shown_text,
+    COPIED_ROWS, CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, EXECUTED, FORCE_ALL, HEADER_MATCH,
+    LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, ROWS_FROM, SEARCH, SET_COLUMNS, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};
@@ -157,6 +157,24 @@ pub fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
             format!("the stored expression \"{text}\" is damaged: {failure}"),
         )
     })
+}
+
+/// Whether the text of an expression has a query in it: in brackets stands a word that begins one.
+pub fn has_subquery(text: &str) -> bool {
+    let tokens = tokens::tokens(text).unwrap_or_default();
+    let mut tokens = tokens.iter().filter(|token| !is_blank(token)).peekable();
+    let begins = |token: &TokenWithSpan| {
+        matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
+            && ["select", "with", "values"]
+                .iter()
+                .any(|one| word.value.eq_ignore_ascii_case(one)))
+    };
+    while let Some(token) = tokens.next() {
+        if token.token == Token::LParen && tokens.peek().is_some_and(|next| begins(next)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// An identifier: in lower case unless it is quoted, and cut to the length of a name.

@@ -23,11 +23,15 @@
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
+//! | `WHERE` of `COPY` | a marked column |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
 //! | `ROWS FROM (f(), g())` | a function with a marked name |
 //! | names of columns before `AS` of a table | columns of a type |
+//! | `ON DELETE SET NULL (columns)` | a marked name before that of the other table |
+//! | `CREATE TABLE ... AS EXECUTE` | a query of a marked name |
+//! | `AS (columns)` of a function | the same with the function's name before them |
 //! | `DROP EXPRESSION` of a column | `SET DEFAULT` of a marked name |
 //! | `FOR UPDATE` before `LIMIT` | the other order |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
@@ -69,6 +73,8 @@ pub const WEAKER: &str = "weaker";
 pub const HEADER_MATCH: &str = "header match";
 /// A mark of `FORCE_QUOTE *` of `COPY`, as a column.
 pub const FORCE_ALL: &str = "all";
+/// A mark of `WHERE` of `COPY`, as a column; the condition follows.
+pub const COPIED_ROWS: &str = "copied rows ";
 /// A mark of `LIKE` in a list of columns; the options follow.
 pub const LIKE: &str = "like";
 /// A mark of `ONLY` before the table of an index.
@@ -89,6 +95,11 @@ pub const SEARCH: &str = "search";
 pub const DROP_EXPRESSION: &str = "drop expression";
 /// A mark of `ROWS FROM`, as the name of a function.
 pub const ROWS_FROM: &str = "rows from";
+/// A mark of the columns of `SET NULL` and `SET DEFAULT`; the event, the action and the columns
+/// follow, with marks between them.
+pub const SET_COLUMNS: &str = "set columns ";
+/// A mark of `EXECUTE` of a table that is made of a prepared statement; the statement follows.
+pub const EXECUTED: &str = "executed ";
 /// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
 pub const EXCLUDE: &str = "exclude ";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
@@ -126,11 +137,13 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             }
         }
         "COPY" => {
+            words.copied_rows();
             words.copy_options();
             words.switches();
         }
         "CREATE" => words.create(),
         "ALTER" if words.is(1, "TABLE") => {
+            words.set_columns();
             words.identity();
             words.drop_expression();
         }
@@ -207,7 +220,7 @@ impl<'t> Words<'t> {
     /// The text of tokens.
     fn text(&self, range: Range<usize>) -> String {
         let tokens = range.filter_map(|at| self.token(at));
-        let tokens: Vec<String> = tokens.map(ToString::to_string).collect();
+        let tokens: Vec<String> = tokens.map(super::tokens::token_text).collect();
         tokens.join(" ")
     }
 
@@ -371,6 +384,10 @@ impl<'t> Words<'t> {
             return;
         }
         let is_table = (1..4).any(|at| self.is(at, "TABLE"));
+        if is_table {
+            self.set_columns();
+            self.executed();
+        }
         let open = (1..self.len()).find(|at| self.is_token(*at, &Token::LParen));
         if let (true, Some(open)) = (is_table, open) {
             self.like_elements(open);
@@ -619,6 +636,7 @@ impl<'t> Words<'t> {
                         self.replace(at..at + 1, &[name, Token::RArrow]);
                     }
                 }
+                "AS" => self.unnamed_columns(at),
                 "BETWEEN" => self.symmetric(at + 1),
                 "ISNULL" => self.null_test(at),
                 "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),

@@ -22,10 +22,12 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         let mut read = Vec::new();
         let dialect = PostgreSqlDialect {};
         let end = Tokenizer::new(&dialect, rest).tokenize_with_location_into_buf(&mut read);
+        let read = with_signs(read, rest);
         let comment = read.iter().enumerate().find_map(|(at, token)| {
             let length = comment_in(operator(&token.token)?)?;
             Some((at, length))
         });
+        let mut read = read;
         let mut from_comment = read.split_off(comment.map_or(read.len(), |(at, _)| at));
         let shifted = |mut token: TokenWithSpan| {
             token.span.start = shift(token.span.start, start);
@@ -61,6 +63,59 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         message: format!("more than {COMMENTS_MAX} comments right after operators"),
         location: start,
     })
+}
+
+/// Tokens with the signs that end operators such as `^-`, for which the tokenizer has two tokens.
+fn with_signs(read: Vec<TokenWithSpan>, text: &str) -> Vec<TokenWithSpan> {
+    let mut places = None;
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(read.len());
+    for token in read {
+        let is_sign = matches!(token.token, Token::Plus | Token::Minus);
+        if let Some(last) = joined.last_mut().filter(|_| is_sign)
+            && last.span.end == token.span.start
+            && may_end_in_sign(&last.token)
+        {
+            let places = places.get_or_insert_with(|| LineIndex::new(text));
+            let span = Span {
+                end: token.span.end,
+                ..last.span
+            };
+            let operator = places.text_of(span);
+            if operator.contains(OTHERS) {
+                let token = Token::CustomBinaryOperator(operator.to_owned());
+                *last = TokenWithSpan { token, span };
+                continue;
+            }
+        }
+        joined.push(token);
+    }
+    joined
+}
+
+/// Whether a token is an operator of letters that PostgreSQL takes a sign after it for a part of.
+fn may_end_in_sign(token: &Token) -> bool {
+    match token {
+        Token::Neq | Token::Caret | Token::CustomBinaryOperator(_) => true,
+        Token::Word(_) | Token::Number(..) | Token::Whitespace(_) | Token::Placeholder(_) => false,
+        other => {
+            let text = other.to_string();
+            let is_letter = |letter| OTHERS.contains(&letter) || "+-*/<>=".contains(letter);
+            text.contains(OTHERS) && text.chars().all(is_letter)
+        }
+    }
+}
+
+/// The text of a token, as it is read again.
+pub(crate) fn token_text(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => {
+            format!("'{}'", text.replace('\'', "''"))
+        }
+        Token::Word(word) if word.quote_style == Some('"') => {
+            format!("\"{}\"", word.value.replace('"', "\"\""))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The text of an operator that the parser has no token for.

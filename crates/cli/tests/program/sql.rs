@@ -132,6 +132,49 @@ fn a_script_has_data_variables_and_commands() {
 }
 
 #[test]
+fn copy_takes_the_rows_of_its_condition() {
+    let (place, database) = with_rows();
+    let script = place.file(
+        "copied.sql",
+        "CREATE TABLE c (a int, b text, n int, d int DEFAULT 1);\n\
+         COPY c (a, b) FROM stdin WHERE a > 1 AND b <> 'it''s' AND n IS NULL;\n\
+         1\tx\n2\ty\n3\tit's\n4\tz\n\\.\n\
+         COPY public.c FROM stdin WITH (FORMAT csv, NULL 'nil') WHERE d IS NULL;\n\
+         5,nil,7,nil\n6,w,7,8\n\\.\n\
+         .mode csv\nSELECT * FROM c ORDER BY a;\n",
+    );
+    let printed = succeed(&["sql", &database, "-f", &script]);
+    assert_eq!(
+        printed,
+        "CREATE TABLE\nCOPY 2\nCOPY 1\na,b,n,d\n2,y,,1\n4,z,,1\n5,,7,\n"
+    );
+    for (condition, message) in [
+        (
+            "a = (SELECT 1)",
+            "cannot use subquery in COPY FROM WHERE condition",
+        ),
+        (
+            "a",
+            "argument of WHERE must be type boolean, not type integer",
+        ),
+        (
+            "count(*) = 1",
+            "aggregate functions are not allowed in COPY FROM WHERE conditions",
+        ),
+        ("a = 1 b", "syntax error at or near \"b\""),
+        (
+            "d = 1",
+            "a condition on the default of column \"d\" is not supported",
+        ),
+    ] {
+        let text = format!("COPY c (a, b) FROM stdin WHERE {condition};\n\\.\n");
+        let script = place.file("refused.sql", &text);
+        let error = fail(1, &["sql", &database, "-f", &script]);
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn standard_input_is_a_script() {
     let (_place, database) = with_rows();
     let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))

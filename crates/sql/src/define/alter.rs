@@ -4,7 +4,7 @@
 //! of names, defaults or constraints changes the catalogue only, after the rows that are there have
 //! been looked at.
 
-use super::column::Written;
+use super::column::{DEFAULT, Written};
 use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
@@ -280,6 +280,7 @@ impl Session {
                 }
                 Rule::Foreign(foreign) => {
                     foreign.columns.iter_mut().for_each(moved);
+                    foreign.set_on_delete.iter_mut().for_each(moved);
                     if foreign.parent == oid {
                         foreign.parent_columns.iter_mut().for_each(moved);
                     }
@@ -395,7 +396,7 @@ impl Session {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
             AlterColumnOperation::SetDefault { value } => {
-                let text = self.kept_text(value)?;
+                let text = self.kept_text(value, DEFAULT)?;
                 self.check_expression(&text, &table, &[], Some((data_type, name)))?;
                 table_body(&mut object)?.columns[at].default = Some(text);
             }

@@ -71,6 +71,14 @@ impl Session {
         Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
+    /// As [`Session::must_own`], where the message names a part of the object.
+    pub(super) fn must_own_as(&self, object: &Object, (kind, name): (&str, &str)) -> Result<()> {
+        self.must_own(object).map_err(|error| {
+            let message = format!("must be owner of {kind} {name}");
+            SqlError { message, ..error }
+        })
+    }
+
     /// Fails unless the session's role may drop an object: its owner, and that of its schema.
     pub(super) fn may_drop(&self, object: &Object) -> Result<()> {
         let role = self.environment.names.role;
@@ -178,7 +186,7 @@ impl Session {
 
     /// Whether a schema is that of the session's temporary objects, which have no rows in the
     /// catalogue: they go with the session.
-    fn is_temporary(&self, namespace: Oid) -> bool {
+    pub(super) fn is_temporary(&self, namespace: Oid) -> bool {
         self.environment.names.temporary == Some(namespace)
     }
 

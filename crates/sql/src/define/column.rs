@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
 use sql_bind::{TypeName, row_scope, type_named};
-use sql_parse::{ident_text, parse_expression, stored_text};
+use sql_parse::{has_subquery, ident_text, parse_expression, stored_text};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
     ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint,
@@ -89,6 +89,10 @@ pub(super) struct NewColumn {
     pub(super) sequence: Option<(Object, Options)>,
 }
 
+/// The names of expressions in messages about what may not stand in them.
+pub(super) const DEFAULT: &str = "DEFAULT expression";
+pub(super) const CHECK: &str = "check constraint";
+
 impl Session {
     /// A column as it is written, its constraints go to `written`.
     pub(super) fn new_column(
@@ -141,7 +145,7 @@ impl Session {
         match option {
             ColumnOption::Null => column.not_null = false,
             ColumnOption::NotNull => column.not_null = true,
-            ColumnOption::Default(value) => column.default = Some(self.kept_text(value)?),
+            ColumnOption::Default(value) => column.default = Some(self.kept_text(value, DEFAULT)?),
             ColumnOption::PrimaryKey(key) => {
                 let deferral = key.characteristics.as_ref();
                 let key = WrittenKey::new(own_name, vec![name], deferral)?;
@@ -169,7 +173,10 @@ impl Session {
             ColumnOption::Generated {
                 generation_expr: Some(value),
                 ..
-            } => column.origin = Origin::Generated(self.kept_text(value)?),
+            } => {
+                let what = "column generation expression";
+                column.origin = Origin::Generated(self.kept_text(value, what)?);
+            }
             ColumnOption::Generated {
                 generated_as,
                 sequence_options,
@@ -185,7 +192,7 @@ impl Session {
                 column.not_null = true;
                 return Ok(Some(made));
             }
-            ColumnOption::Collation(_) => {}
+            ColumnOption::Collation(_) => sql_bind::check_collatable(column.data_type.kind)?,
             other => {
                 let instead = "Leave it out.";
                 return Err(SqlError::unsupported(
@@ -197,9 +204,14 @@ impl Session {
         Ok(None)
     }
 
-    /// The text of an expression that the catalogue keeps: one that reads back as the same.
-    pub(super) fn kept_text(&self, expression: &Expr) -> Result<String> {
+    /// The text of an expression that the catalogue keeps: one that reads back as the same, and has
+    /// no queries in it.
+    pub(super) fn kept_text(&self, expression: &Expr, what: &str) -> Result<String> {
         let text = stored_text(expression);
+        if has_subquery(&text) {
+            let message = format!("cannot use subquery in {what}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         match parse_expression(&text) {
             Ok(read) if read == *expression => Ok(text),
             _ => {

@@ -103,7 +103,7 @@ pub(super) fn reassign(session: &mut Session, from: &[String], to: &str) -> Resu
     let from = session.roles_named(from)?;
     let to = session.roles_named(&[to.to_owned()])?[0];
     for role in from.iter().chain([&to]) {
-        session.must_be(*role)?;
+        session.must_act_for(*role, "reassign")?;
     }
     if from.contains(&OWNER) {
         let name = crate::catalog::OWNER_NAME;
@@ -130,7 +130,7 @@ pub(super) fn drop_owned(
     session.begin_definition()?;
     let roles = session.roles_named(roles)?;
     for role in &roles {
-        session.must_be(*role)?;
+        session.must_act_for(*role, "drop")?;
     }
     if roles.contains(&OWNER) {
         let name = crate::catalog::OWNER_NAME;
@@ -140,6 +140,8 @@ pub(super) fn drop_owned(
         return Err(SqlError::new(SqlState("2BP01"), message));
     }
     session.drop_all_of(&roles, cascade)?;
+    let catalog = Arc::clone(session.catalog());
+    let roles_of = |role| catalog.memberships(role, true);
     for access in session.accesses() {
         let mut left = access.clone();
         for grant in &access.grants {
@@ -148,7 +150,7 @@ pub(super) fn drop_owned(
                     grantable: !0,
                     ..*grant
                 };
-                left.revoke(all, false, true)?;
+                left.revoke(all, (false, true), &roles_of)?;
             }
         }
         if left != access {
@@ -182,6 +184,16 @@ impl Session {
         }
         let name = self.catalog().role_name(role).unwrap_or("?");
         let message = format!("must be member of role \"{name}\"");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// Fails unless the session's role has the rights of a role without taking it.
+    fn must_act_for(&self, role: Oid, verb: &str) -> Result<()> {
+        let (own, catalog) = (self.environment.names.role, self.catalog());
+        if catalog.is_superuser(own) || catalog.memberships(own, true).contains(&role) {
+            return Ok(());
+        }
+        let message = format!("permission denied to {verb} objects");
         Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
@@ -268,7 +280,8 @@ impl Session {
         };
         let privileges = privileges_among(privileges, (privileges_of_kind(kind), word_of(kind)))?;
         for grantee in self.grantees(grantees)? {
-            change.make(&mut access, (grantee, role), privileges)?;
+            let catalog = Arc::clone(self.catalog());
+            change.make(&mut access, (grantee, role), (privileges, &catalog))?;
         }
         *grants = access.grants;
         grants.sort_unstable_by_key(|grant| grant.grantee);

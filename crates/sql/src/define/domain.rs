@@ -3,6 +3,7 @@
 //! A new condition is tested on all values of the domain in tables, unless it is `NOT VALID`. A
 //! domain that was made of this one has the conditions of that time.
 
+use super::column::{CHECK, DEFAULT};
 use crate::catalog::{Body, Column, DomainBody, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -20,7 +21,9 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
     match change {
         DomainChange::Default(default) => {
             let default = default.as_deref();
-            domain.default = default.map(|tree| session.kept_text(tree)).transpose()?;
+            domain.default = default
+                .map(|tree| session.kept_text(tree, DEFAULT))
+                .transpose()?;
         }
         DomainChange::NotNull(is_set) => {
             if *is_set {
@@ -33,7 +36,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             condition,
             is_unproven,
         } => {
-            let text = session.kept_text(condition)?;
+            let text = session.kept_text(condition, CHECK)?;
             let value = [Column::new("value", domain.base)];
             session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
             let name = match name {

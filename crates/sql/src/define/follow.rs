@@ -37,6 +37,13 @@ fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Kept)) {
             let checks = domain.checks.iter_mut();
             checks.for_each(|(_, condition)| visit(condition, Kept::Value(None)));
         }
+        Body::Function(function) => {
+            let types = function.arguments.iter().map(|(_, data_type)| *data_type);
+            let first = function.arguments.len() - function.defaults.len();
+            for (text, wanted) in function.defaults.iter_mut().zip(types.skip(first)) {
+                visit(text, Kept::Value(Some(wanted)));
+            }
+        }
         Body::Table(table) => {
             if let Some(view) = &mut table.materialized {
                 visit(&mut view.query, Kept::Query);

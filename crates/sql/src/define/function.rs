@@ -2,6 +2,7 @@
 //!
 //! The query of a function is bound when it is made, so what cannot be called is refused then.
 
+use super::column::DEFAULT;
 use crate::catalog::{Body, FunctionBody, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -17,6 +18,9 @@ use sqlparser::ast::{
     OperateFunctionArg, Value,
 };
 use std::sync::Arc;
+
+/// Names, where they have one, and types of arguments.
+type Arguments = Vec<(Option<String>, Type)>;
 
 /// Creates a function.
 pub(super) fn create(session: &mut Session, create: &CreateFunction) -> Result<Completion> {
@@ -56,13 +60,7 @@ pub(super) fn create(session: &mut Session, create: &CreateFunction) -> Result<C
     let oid = match (&known, create.or_replace) {
         (None, _) => session.sql.next_oid(1),
         (Some(known), true) => {
-            if !matches!(&known.body, Body::Function(old)
-                if old.result == body.result && old.returns_set == body.returns_set)
-            {
-                let message = "cannot change return type of existing function";
-                let state = SqlState::INVALID_FUNCTION_DEFINITION;
-                return Err(SqlError::new(state, message));
-            }
+            check_replaced(known, &body)?;
             known.oid
         }
         (Some(_), false) => {
@@ -109,28 +107,30 @@ pub(super) fn drop(session: &mut Session, drop: &DropFunction) -> Result<Complet
 }
 
 impl Session {
-    fn function_body(&self, create: &CreateFunction) -> Result<FunctionBody> {
-        let names = &self.environment.names;
-        let value = |data_type: &DataType| -> Result<Type> {
-            let found = type_named(names, data_type)?.data_type;
-            let is_value = !found.kind.is_polymorphic()
-                && !matches!(found.kind, Kind::Record | Kind::Composite(_) | Kind::Void);
-            if is_value {
-                return Ok(found);
-            }
-            let instead = "Take and return values of one type each.";
-            Err(SqlError::unsupported(
-                format!("a function of the type {data_type}"),
-                instead,
-            ))
-        };
-        let mut arguments = Vec::new();
+    /// The type of a value that a function takes or returns.
+    fn value_type(&self, data_type: &DataType) -> Result<Type> {
+        let found = type_named(&self.environment.names, data_type)?.data_type;
+        let is_value = !found.kind.is_polymorphic()
+            && !matches!(found.kind, Kind::Record | Kind::Composite(_) | Kind::Void);
+        if is_value {
+            return Ok(found);
+        }
+        let instead = "Take and return values of one type each.";
+        Err(SqlError::unsupported(
+            format!("a function of the type {data_type}"),
+            instead,
+        ))
+    }
+
+    /// Names and types of the arguments of a function, and the defaults of the last of them.
+    fn function_arguments(&self, create: &CreateFunction) -> Result<(Arguments, Vec<String>)> {
+        let (mut arguments, mut defaults) = (Vec::new(), Vec::new());
         for argument in create.args.iter().flatten() {
             let OperateFunctionArg {
                 mode: None | Some(ArgMode::In),
                 name,
                 data_type,
-                default_expr: None,
+                default_expr,
             } = argument
             else {
                 let instead = "Give each argument a name and a type.";
@@ -139,16 +139,39 @@ impl Session {
                     instead,
                 ));
             };
-            arguments.push((name.as_ref().map(ident_text), value(data_type)?));
+            let name = name.as_ref().map(ident_text);
+            let data_type = self.value_type(data_type)?;
+            match default_expr {
+                Some(default) => {
+                    let text = self.kept_text(default, DEFAULT)?;
+                    self.check_expression(&text, "", &[], Some((data_type, "DEFAULT")))?;
+                    defaults.push(text);
+                }
+                None if defaults.is_empty() => {}
+                None => {
+                    let message =
+                        "input parameters after one with a default value must also have defaults";
+                    return Err(invalid(message));
+                }
+            }
+            let is_known = |one: &(Option<String>, Type)| name.is_some() && one.0 == name;
+            if let (Some(word), true) = (&name, arguments.iter().any(is_known)) {
+                return Err(invalid(format!(
+                    "parameter name \"{word}\" used more than once"
+                )));
+            }
+            arguments.push((name, data_type));
         }
+        Ok((arguments, defaults))
+    }
+
+    fn function_body(&self, create: &CreateFunction) -> Result<FunctionBody> {
+        let value = |data_type: &DataType| self.value_type(data_type);
+        let (arguments, defaults) = self.function_arguments(create)?;
         let (result, returns_set) = match &create.return_type {
             Some(FunctionReturnType::DataType(data_type)) => (value(data_type)?, false),
             Some(FunctionReturnType::SetOf(data_type)) => (value(data_type)?, true),
-            None => {
-                let message = "function result type must be specified";
-                let state = SqlState::INVALID_FUNCTION_DEFINITION;
-                return Err(SqlError::new(state, message));
-            }
+            None => return Err(invalid("function result type must be specified")),
         };
         if !create.set_params.is_empty() {
             let instead = "Set it in the session.";
@@ -156,6 +179,7 @@ impl Session {
         }
         Ok(FunctionBody {
             arguments,
+            defaults,
             result,
             returns_set,
             is_strict: matches!(
@@ -213,6 +237,39 @@ impl Session {
             (None, _) => Ok(Err(format!("could not find a function named \"{name}\""))),
         }
     }
+}
+
+/// Fails if a function cannot take the place of one that others may call.
+fn check_replaced(known: &Object, new: &FunctionBody) -> Result<()> {
+    let Body::Function(old) = &known.body else {
+        return Err(SqlError::internal("a function has the body of one"));
+    };
+    let hint = |name: &str| {
+        let types = old.arguments.iter().map(|(_, one)| one.to_string());
+        let types = types.collect::<Vec<_>>().join(",");
+        format!("Use DROP FUNCTION {name}({types}) first.")
+    };
+    if old.result != new.result || old.returns_set != new.returns_set {
+        let error = invalid("cannot change return type of existing function");
+        return Err(error.hint(hint(&known.name)));
+    }
+    for ((old, _), (new, _)) in old.arguments.iter().zip(&new.arguments) {
+        if let Some(old) = old
+            && new.as_ref() != Some(old)
+        {
+            let error = invalid(format!("cannot change name of input parameter \"{old}\""));
+            return Err(error.hint(hint(&known.name)));
+        }
+    }
+    if new.defaults.len() < old.defaults.len() {
+        let error = invalid("cannot remove parameter defaults from existing function");
+        return Err(error.hint(hint(&known.name)));
+    }
+    Ok(())
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message)
 }
 
 /// The text of a function's query.

@@ -5,7 +5,7 @@
 
 use super::role::refused;
 use crate::catalog::{
-    AccessBody, Body, DATABASE, EVERYONE, Grant as Granted, Names, Object, Oid, Privilege,
+    AccessBody, Body, Catalog, DATABASE, EVERYONE, Grant as Granted, Names, Object, Oid, Privilege,
     privileges_of_kind,
 };
 use crate::error::{Result, SqlError, SqlState};
@@ -60,8 +60,9 @@ impl Change {
         self,
         access: &mut AccessBody,
         (grantee, grantor): (Oid, Oid),
-        privileges: i64,
+        (privileges, catalog): (i64, &Catalog),
     ) -> Result<()> {
+        let roles = |role| catalog.memberships(role, true);
         let mut grant = Granted {
             grantee,
             grantor,
@@ -73,12 +74,12 @@ impl Change {
                 if !with_option {
                     grant.grantable = 0;
                 }
-                access.grant(grant)
+                access.grant(grant, &roles)
             }
             Self::Revoke {
                 options_only,
                 cascade,
-            } => access.revoke(grant, options_only, cascade),
+            } => access.revoke(grant, (options_only, cascade), &roles),
         }
     }
 }
@@ -139,20 +140,45 @@ impl Session {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         let grantees = self.grantees(grantees)?;
+        let is_table = matches!(objects, Some(GrantObjects::Tables(_)));
         for target in self.targets(objects)? {
             let all = privileges_of_kind(target.kind);
-            let wanted = privileges_among(privileges, (all, target.kind_name))?;
+            let wanted = match target.kind {
+                'S' if is_table => self.on_sequence(privileges, &target)?,
+                _ => privileges_among(privileges, (all, target.kind_name))?,
+            };
+            if wanted == 0 {
+                continue;
+            }
             let (grantor, wanted) = self.grantor(&target, (privileges, wanted), change)?;
             if wanted == 0 {
                 continue;
             }
             let mut access = self.catalog().access(target.oid);
             for grantee in &grantees {
-                change.make(&mut access, (*grantee, grantor), wanted)?;
+                let catalog = Arc::clone(self.catalog());
+                change.make(&mut access, (*grantee, grantor), (wanted, &catalog))?;
             }
             self.put_access(access)?;
         }
         Ok(())
+    }
+
+    /// The privileges on a sequence that a statement names as if it were a table.
+    fn on_sequence(&mut self, privileges: &Privileges, target: &Target) -> Result<i64> {
+        let all = privileges_of_kind('S');
+        if matches!(privileges, Privileges::All { .. }) {
+            return Ok(all);
+        }
+        let wanted = privileges_among(privileges, (all | privileges_of_kind('r'), "relation"))?;
+        if wanted & !all != 0 {
+            let message = format!(
+                "sequence \"{}\" only supports USAGE, SELECT, and UPDATE privileges",
+                target.name
+            );
+            self.environment.host.warning(SqlState("0LP01"), message);
+        }
+        Ok(wanted & all)
     }
 
     /// The role in whose name the session's role grants or revokes, and those of some privileges
@@ -199,11 +225,19 @@ impl Session {
                 | GrantObjects::Views(relations)
                 | GrantObjects::Sequences(relations),
             ) => {
+                let is_sequence = matches!(objects, Some(GrantObjects::Sequences(_)));
                 let each = relations.iter().map(|name| {
                     let (schema, name) = object_name(name)?;
+                    self.may_look_in(schema.as_deref())?;
                     let found = names.find(Names::Relations, schema.as_deref(), &name);
                     let found = found.map(|object| Target::of(object));
-                    found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))
+                    let found: Target =
+                        found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))?;
+                    if is_sequence && found.kind != 'S' {
+                        let message = format!("\"{name}\" is not a sequence");
+                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                    }
+                    Ok(found)
                 });
                 each.collect()
             }
@@ -242,6 +276,18 @@ impl Session {
         }
     }
 
+    /// Fails unless the session's role may look for objects in a schema that a statement names.
+    fn may_look_in(&self, schema: Option<&str>) -> Result<()> {
+        let names = &self.environment.names;
+        let schema = schema.and_then(|schema| names.catalog.schema(schema));
+        match schema.and_then(|schema| names.catalog.object(schema)) {
+            Some(schema) if !self.is_temporary(schema.oid) => {
+                self.check_right(schema, Privilege::Usage)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The objects of schemas.
     fn targets_in(
         &self,
@@ -250,7 +296,9 @@ impl Session {
     ) -> Result<Vec<Target>> {
         let mut found = Vec::new();
         for schema in schemas {
-            let schema = self.environment.names.schema(&object_name(schema)?.1)?;
+            let schema = object_name(schema)?.1;
+            self.may_look_in(Some(&schema))?;
+            let schema = self.environment.names.schema(&schema)?;
             let objects = self.catalog().objects();
             let inside =
                 objects.filter(|object| object.namespace == schema && is_wanted(&object.body));
@@ -260,7 +308,8 @@ impl Session {
     }
 
     fn called(&self, function: &FunctionDesc) -> Result<Target> {
-        let (_, name) = object_name(&function.name)?;
+        let (schema, name) = object_name(&function.name)?;
+        self.may_look_in(schema.as_deref())?;
         if !functions().named(&name).is_empty() {
             let instead = "Everyone may call it. Grant privileges on functions that you have made.";
             let what = format!("privileges on the built-in function {name}");
@@ -375,6 +424,7 @@ impl Session {
         }
         match names.catalog.object(object.namespace) {
             None => self.may_create(object.namespace),
+            Some(schema) if self.is_temporary(schema.oid) => Ok(()),
             Some(schema)
                 if names
                     .catalog

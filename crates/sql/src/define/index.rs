@@ -220,7 +220,7 @@ impl Session {
                 }
                 continue;
             }
-            let text = self.kept_text(tree)?;
+            let text = self.kept_text(tree, "index expression")?;
             let data_type = self.index_expression(&text, object, body)?;
             check_ordered(data_type.kind)?;
             let label = match tree {
@@ -311,7 +311,9 @@ impl Session {
         let Body::Table(old) = &object.body else {
             return Ok(());
         };
-        let predicate = predicate.map(|tree| self.kept_text(tree)).transpose()?;
+        let predicate = predicate
+            .map(|tree| self.kept_text(tree, "index predicate"))
+            .transpose()?;
         if let Some(text) = &predicate {
             let kind = self.index_expression(text, object, old)?.kind;
             if kind != Kind::Bool {

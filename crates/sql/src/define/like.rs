@@ -5,7 +5,8 @@
 
 use super::column::{NewColumn, Written, WrittenKey};
 use crate::catalog::{
-    Body, Column, Constraint, Deferral, Names, Oid, Origin, Rule, SequenceBody, TableBody,
+    Body, Column, Constraint, Deferral, Names, Oid, Origin, Privilege, Rule, SequenceBody,
+    TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -74,6 +75,7 @@ impl Session {
             .find(Names::Relations, schema.as_deref(), &name)
             .cloned();
         let object = found.ok_or_else(|| no_relation(schema.as_deref(), &name))?;
+        self.check_right(&object, Privilege::Select)?;
         let body = match &object.body {
             Body::Table(body) => body.clone(),
             Body::View(view) => TableBody {

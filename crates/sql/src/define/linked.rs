@@ -124,7 +124,8 @@ impl Session {
                 continue;
             }
             let mut foreign = foreign.clone();
-            for at in &mut foreign.columns {
+            let own = foreign.columns.iter_mut().chain(&mut foreign.set_on_delete);
+            for at in own {
                 *at = body.column(&above.columns[*at].name).unwrap_or(*at);
             }
             let taken: Vec<String> = body

@@ -171,7 +171,7 @@ impl Session {
         };
         let filled = plan.and_then(|plan| {
             let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
-            self.fill(oid, &plan)
+            self.fill(oid, (&plan, Vec::new()))
         });
         self.environment.names.role = own;
         let rows = filled?;

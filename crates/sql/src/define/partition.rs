@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 impl Session {
     /// Calls `body` with a binder that belongs to no statement.
-    pub(super) fn binding<R>(&self, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
+    pub(crate) fn binding<R>(&self, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
         let places = LineIndex::default();
         let environment = &self.environment;
         let database = self.sql.database();
@@ -173,7 +173,7 @@ impl Session {
                     check_hash(column.data_type.kind)?;
                 }
             }
-            let text = self.kept_text(key)?;
+            let text = self.kept_text(key, "partition key expression")?;
             self.check_expression(&text, name, columns, None)?;
             keys.push(text);
         }

@@ -3,7 +3,8 @@
 //! An index below changes with its table in one transaction, so it is never in need of repair;
 //! damage is found by `indelible verify`.
 
-use crate::catalog::{Body, Names, Object};
+use super::role::refused;
+use crate::catalog::{Body, DATABASE, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -26,6 +27,7 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
     match &reindex.target {
         ReindexTarget::Index(path) => {
             let object = session.relation_at(path)?;
+            session.must_own_as(&object, ("index", &path.name))?;
             check_block(session, &object, "REINDEX INDEX")?;
             if object.name == path.name {
                 let message = format!("\"{}\" is not an index", path.name);
@@ -39,11 +41,21 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
                 let message = format!("\"{}\" is not a table or materialized view", path.name);
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
+            session.must_own(&object)?;
         }
         ReindexTarget::Schema(name) => {
-            session.environment.names.schema(name)?;
+            let schema = session.environment.names.schema(name)?;
+            if let Some(schema) = session.catalog().object(schema).cloned() {
+                session.must_own(&schema)?;
+            }
         }
-        ReindexTarget::Database => {}
+        ReindexTarget::Database => {
+            let (role, catalog) = (session.environment.names.role, session.catalog());
+            if !catalog.owns(role, DATABASE) {
+                let database = &session.environment.host.database;
+                return Err(refused(format!("must be owner of database {database}")));
+            }
+        }
     }
     Ok(Completion::new("REINDEX"))
 }

@@ -172,6 +172,21 @@ impl Session {
         self.begin_definition()?;
         let name = ident_text(name);
         let role = self.known_role(&name)?;
+        if matches!(operation, AlterRoleOperation::RenameRole { .. }) {
+            let (own, session) = (
+                self.environment.names.role,
+                self.environment.host.session_role,
+            );
+            let who = match role {
+                role if role == session => Some("session"),
+                role if role == own => Some("current"),
+                _ => None,
+            };
+            if let Some(who) = who {
+                let message = format!("{who} user cannot be renamed");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+        }
         let own_password = matches!(operation, AlterRoleOperation::WithOptions { options }
             if options.iter().all(|option| matches!(option, RoleOption::Password(_))));
         if role != self.environment.names.role || !own_password {

@@ -47,7 +47,11 @@ pub(super) fn create(
         .unwrap_or(Kind::Int8.plain());
     let options = options_of(written)?;
     let mut body = changed(new_body(data_type)?, &options, true)?;
-    body.owner = session.owner_of(namespace, &options.owner, None)?;
+    body.owner = session.owner_of(
+        (namespace, session.environment.names.role),
+        &options.owner,
+        None,
+    )?;
     let oid = session.sql.next_oid(1);
     let object = Object {
         oid,
@@ -105,7 +109,10 @@ pub(super) fn alter(
             let (oid, body) = (object.oid, body.clone());
             let kept = body.owner;
             let mut changed = session.change_sequence(oid, body, options)?;
-            changed.owner = session.owner_of(object.namespace, &options.owner, kept)?;
+            changed.owner = {
+                let own = (object.namespace, session.catalog().owner(object.oid));
+                session.owner_of(own, &options.owner, kept)?
+            };
             new.body = Body::Sequence(changed);
         }
     }
@@ -212,7 +219,7 @@ impl Session {
     /// The table and the column of `OWNED BY`.
     fn owner_of(
         &self,
-        namespace: Oid,
+        (namespace, role): (Oid, Oid),
         owner: &Choice<(Path, String)>,
         kept: Option<(Oid, usize)>,
     ) -> Result<Option<(Oid, usize)>> {
@@ -226,6 +233,12 @@ impl Session {
             let message = format!("sequence cannot be owned by relation \"{}\"", table.name);
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
+        let catalog = self.catalog();
+        if role != catalog.owner(object.oid) {
+            let message = "sequence must have same owner as table it is linked to";
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
         if object.namespace != namespace {
             let message = "sequence must be in same schema as table it is linked to";
             let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;

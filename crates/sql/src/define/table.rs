@@ -3,7 +3,7 @@
 //! Rows of a table without a primary key have a hidden number. The table below has the name of the
 //! table where that is free, so the typed interface finds it.
 
-use super::column::{Written, WrittenKey, add_constraint, deferral_of};
+use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of};
 use crate::catalog::{
     Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid,
     Privilege, Rule, TableBody,
@@ -17,10 +17,10 @@ use crate::types::{Category, Kind, operator, storage};
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
 };
-use sql_parse::{LIKE, Parsed, Path, ident_text, mark_of, object_name};
+use sql_parse::{LIKE, MARK, Parsed, Path, SET_COLUMNS, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint,
-    ReferentialAction,
+    ObjectName, ObjectNamePart, ReferentialAction,
 };
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ impl Session {
         columns: &[Column],
         taken: &mut Vec<String>,
     ) -> Result<Constraint> {
-        let text = self.kept_text(condition)?;
+        let text = self.kept_text(condition, CHECK)?;
         let wanted = Some((Kind::Bool.plain(), "CHECK"));
         let read = self.check_expression(&text, table, columns, wanted)?;
         // One that reads a single column has the column's name, wherever it is written.
@@ -342,8 +342,10 @@ impl Session {
             return Err(SqlError::internal("a table has the foreign key"));
         };
         let names: Vec<String> = foreign.columns.iter().map(ident_text).collect();
-        let columns = places_of(&body.columns, &names)?;
-        let (schema, parent) = object_name(&foreign.foreign_table)?;
+        let columns = referring_places(&body.columns, &names)?;
+        let mut table = foreign.foreign_table.clone();
+        let set_on_delete = set_columns(&mut table, (body, &columns))?;
+        let (schema, parent) = object_name(&table)?;
         let found = self.environment.names.find(
             crate::catalog::Names::Relations,
             schema.as_deref(),
@@ -370,7 +372,7 @@ impl Session {
             })?;
             primary.to_vec()
         } else {
-            places_of(&parent_body.columns, &referred)?
+            referring_places(&parent_body.columns, &referred)?
         };
         let mut parts = vec![object.name.as_str()];
         parts.extend(names.iter().map(String::as_str));
@@ -388,6 +390,7 @@ impl Session {
                 parent_columns,
                 on_update: action_of(foreign.on_update),
                 on_delete: action_of(foreign.on_delete),
+                set_on_delete,
                 is_full: matches!(foreign.match_kind, Some(ConstraintReferenceMatchKind::Full)),
                 deferral: deferral_of(foreign.characteristics.as_ref())?,
             }),
@@ -644,6 +647,49 @@ pub(super) fn places_of(columns: &[Column], names: &[String]) -> Result<Vec<usiz
         places.push(at);
     }
     Ok(places)
+}
+
+/// As [`places_of`], for the columns of a foreign key.
+fn referring_places(columns: &[Column], names: &[String]) -> Result<Vec<usize>> {
+    let known = |name: &&String| columns.iter().any(|column| column.name == **name);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let message =
+            format!("column \"{name}\" referenced in foreign key constraint does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    }
+    places_of(columns, names)
+}
+
+/// The columns that a deletion sets, which a mark before the name of the parent has.
+fn set_columns(
+    parent: &mut ObjectName,
+    (body, columns): (&TableBody, &[usize]),
+) -> Result<Vec<usize>> {
+    let mark = match parent.0.first() {
+        Some(ObjectNamePart::Identifier(first)) => mark_of(first),
+        _ => None,
+    };
+    let Some(mark) = mark.and_then(|mark| mark.strip_prefix(SET_COLUMNS)) else {
+        return Ok(Vec::new());
+    };
+    let words: Vec<String> = mark.split(MARK).map(str::to_owned).collect();
+    let mut words = words.into_iter();
+    let (event, action) = (words.next(), words.next().unwrap_or_default());
+    parent.0.remove(0);
+    if event.as_deref() != Some("DELETE") {
+        let message =
+            format!("a column list with SET {action} is only supported for ON DELETE actions");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    let set = referring_places(&body.columns, &words.collect::<Vec<_>>())?;
+    if let Some(at) = set.iter().find(|at| !columns.contains(at)) {
+        let name = &body.columns[*at].name;
+        let message = format!(
+            "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"
+        );
+        return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+    }
+    Ok(set)
 }
 
 fn action_of(action: Option<ReferentialAction>) -> Action {

@@ -3,6 +3,7 @@
 //! The labels of an enum keep their places, with room for others between them. A domain has the
 //! conditions of the domain that it is made of, followed by its own.
 
+use super::column::{CHECK, DEFAULT};
 use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -189,7 +190,7 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         domain = parent.clone();
     }
     if let Some(default) = &create.default {
-        domain.default = Some(session.kept_text(default)?);
+        domain.default = Some(session.kept_text(default, DEFAULT)?);
     }
     let value = [Column::new("value", domain.base)];
     for constraint in &create.constraints {
@@ -204,7 +205,7 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
             domain.not_null = true;
             continue;
         }
-        let text = session.kept_text(&check.expr)?;
+        let text = session.kept_text(&check.expr, CHECK)?;
         session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
         let own = check.name.as_ref().map(ident_text);
         let number = domain.checks.len();

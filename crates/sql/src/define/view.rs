@@ -4,16 +4,16 @@
 //! dropped without it.
 
 use super::column::Written;
-use crate::catalog::{Body, Column, Object, Oid, ViewBody};
+use crate::catalog::{Body, Column, OWNER, Object, Oid, Privilege, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::quoted;
 use crate::types::Type;
-use sql_parse::{Parsed, ident_text, object_name, stored_text};
+use sql_parse::{EXECUTED, Parsed, ident_text, mark_of, object_name, stored_text};
 use sqlparser::ast::{
-    CreateTableOptions, CreateView, Expr, GroupByExpr, Ident, ObjectName, Query, Select,
-    SelectInto, SelectItem, SetExpr, SqlOption, Statement,
+    CreateTableOptions, CreateView, Expr, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query,
+    Select, SelectInto, SelectItem, SetExpr, SqlOption, Statement, TableFactor,
 };
 use std::sync::Arc;
 
@@ -46,13 +46,17 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         None => session.sql.next_oid(1),
     };
     let query = session.plain_query(&create.query)?;
-    let unnamed = session.query_columns(&query)?;
+    // The rights of the view's owner count when it is read, those of its maker on schemas now.
+    let role = std::mem::replace(&mut session.environment.names.role, OWNER);
+    let found = (session.query_columns(&query), session.tables_read(&query));
+    session.environment.names.role = role;
+    let (unnamed, reads) = (found.0?, found.1?);
+    session.check_schemas(&reads)?;
     let mut columns = unnamed.clone();
     for (column, named) in columns.iter_mut().zip(&create.columns) {
         column.0 = ident_text(&named.name);
     }
     check_distinct(&columns)?;
-    let reads = session.tables_read(&query)?;
     let query = session.with_full_names(&query)?;
     let query = named(query, &unnamed, &columns)?;
     if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
@@ -327,6 +331,22 @@ impl Session {
         Ok(reads)
     }
 
+    /// Fails unless the session's role may use the schemas of objects.
+    fn check_schemas(&self, objects: &[Oid]) -> Result<()> {
+        let catalog = self.catalog();
+        let objects = objects.iter().filter_map(|oid| catalog.object(*oid));
+        objects
+            .filter(|object| !self.is_temporary(object.namespace))
+            .filter_map(|object| catalog.object(object.namespace))
+            .try_for_each(|schema| self.check_right(schema, Privilege::Usage))
+    }
+
+    /// Fails unless the session's role has a right on an object.
+    pub(super) fn check_right(&self, object: &Object, privilege: Privilege) -> Result<()> {
+        let names = &self.environment.names;
+        names.check(names.role, object, privilege.bit())
+    }
+
     /// Creates a table of the rows of a query.
     pub(super) fn create_as(
         &mut self,
@@ -335,13 +355,19 @@ impl Session {
         (names, with_data): (&[Ident], bool),
         query: &Query,
     ) -> Result<Completion> {
-        let statement = Arc::new(Statement::Query(Box::new(query.clone())));
-        let parsed = Parsed {
-            statement,
-            ..parsed.clone()
+        let (plan, values) = match executed(query)? {
+            Some((prepared, arguments)) => self.prepared_query(&prepared, &arguments)?,
+            None => {
+                let statement = Arc::new(Statement::Query(Box::new(query.clone())));
+                let parsed = Parsed {
+                    statement,
+                    ..parsed.clone()
+                };
+                let plan = self.plan(&parsed, &[])?;
+                let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+                (plan, Vec::new())
+            }
         };
-        let plan = self.plan(&parsed, &[])?;
-        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
         let mut columns: Vec<Column> = plan
             .columns
             .iter()
@@ -360,7 +386,33 @@ impl Session {
         if !with_data {
             return Ok(Completion::new("CREATE TABLE AS"));
         }
-        let rows = self.fill(oid, &plan)?;
+        let rows = self.fill(oid, (&plan, values))?;
         Ok(Completion::with_rows("SELECT", rows))
+    }
+}
+
+/// The prepared statement of a table's query, and its arguments, if it is the query.
+fn executed(query: &Query) -> Result<Option<(String, Vec<Expr>)>> {
+    let SetExpr::Select(select) = &*query.body else {
+        return Ok(None);
+    };
+    let text = match select.from.first().map(|from| &from.relation) {
+        Some(TableFactor::Table { name, .. }) => match name.0.first() {
+            Some(ObjectNamePart::Identifier(name)) => mark_of(name),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(text) = text.and_then(|mark| mark.strip_prefix(EXECUTED)) else {
+        return Ok(None);
+    };
+    let parsed = sql_parse::parse(text)?;
+    match parsed.first().map(|parsed| &*parsed.statement) {
+        Some(Statement::Execute {
+            name: Some(name),
+            parameters,
+            ..
+        }) => Ok(Some((object_name(name)?.1, parameters.clone()))),
+        _ => Err(SqlError::internal("an EXECUTE")),
     }
 }

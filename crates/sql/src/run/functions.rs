@@ -127,7 +127,7 @@ impl FunctionsRun {
         let sources = self.sources.as_mut().map_or(&mut [][..], Vec::as_mut_slice);
         for (source, width) in sources.iter_mut().zip(&self.plan.widths) {
             match source.next()? {
-                None => row.extend(std::iter::repeat_n(Datum::Null, *width)),
+                None => row.extend(std::iter::repeat_n(Datum::Null, width.unwrap_or(1))),
                 Some(value) => {
                     has_row = true;
                     spread(value, *width, row);
@@ -143,13 +143,11 @@ impl FunctionsRun {
 }
 
 /// Adds a value to a row, or its fields if it has so many columns.
-fn spread(value: Datum, width: usize, row: &mut Vec<Datum>) {
-    match value {
-        Datum::Record(record) if width != 1 => row.extend(record.fields.iter().cloned()),
-        value => {
-            row.push(value);
-            row.extend(std::iter::repeat_n(Datum::Null, width.saturating_sub(1)));
-        }
+fn spread(value: Datum, width: Option<usize>, row: &mut Vec<Datum>) {
+    match (value, width) {
+        (value, None) => row.push(value),
+        (Datum::Record(record), Some(_)) => row.extend(record.fields.iter().cloned()),
+        (_, Some(width)) => row.extend(std::iter::repeat_n(Datum::Null, width)),
     }
 }
 
@@ -158,7 +156,7 @@ impl Operator for FunctionsRun {
         if self.sources.is_none() {
             self.sources = Some(self.begin(run)?);
         }
-        out.reset(self.plan.widths.iter().sum::<usize>() + usize::from(self.plan.has_ordinality));
+        out.reset(self.plan.width());
         run.check()?;
         let mut row = Row::new();
         while !out.is_full() && self.next_row(&mut row)? {
@@ -177,10 +175,11 @@ impl Operator for FunctionsRun {
         }
         let plan = Arc::clone(&self.plan);
         let calls = plan.calls.iter().zip(&plan.widths);
-        let kinds = calls.flat_map(|(call, width)| std::iter::repeat_n(call.kind(), *width));
+        let kinds =
+            calls.flat_map(|(call, width)| std::iter::repeat_n(call.kind(), width.unwrap_or(1)));
         out.reset(kinds.chain(plan.has_ordinality.then_some(Kind::Int8)));
         run.check()?;
-        if let (Some([Source::Rows(rows)]), [1], false) = (
+        if let (Some([Source::Rows(rows)]), [None], false) = (
             self.sources.as_deref_mut(),
             &plan.widths[..],
             plan.has_ordinality,

@@ -4,17 +4,18 @@
 //! references hold for them as for any other; all of them are one statement.
 
 use super::Session;
-use crate::catalog::{Body, Names, Origin, TableBody};
+use crate::catalog::{Body, Column, Names, Origin, Privilege, TableBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Node;
-use crate::run::Feed;
+use crate::plan::{Expr, Node};
+use crate::run::{Feed, evaluate};
 use crate::sink::{Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 use crate::state::quoted;
-use crate::types::{Context, Datum, Type, binary_io, text_io};
+use crate::types::{Context, Datum, Kind, Type, binary_io, text_io};
+use sql_bind::row_scope;
 use sql_parse::copy::{
     BinaryReader, Format, Header, Reader, write_end, write_fields, write_header, write_record,
 };
-use sql_parse::{ident_text, object_name, parse};
+use sql_parse::{COPIED_ROWS, has_subquery, ident_text, mark_of, object_name, parse};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
 
 /// Rows that are read before they are inserted.
@@ -54,7 +55,19 @@ impl Session {
                 table_name,
                 columns,
             } => {
-                let columns = self.copied_columns((table_name, *to), columns)?;
+                let is_condition = |column: &&Ident| condition_of(column).is_some();
+                let condition = columns.iter().find_map(condition_of);
+                let given: Vec<Ident> = columns
+                    .iter()
+                    .filter(|one| !is_condition(one))
+                    .cloned()
+                    .collect();
+                if condition.is_some() && *to {
+                    let message = "WHERE clause not allowed with COPY TO";
+                    let hint = "Try the COPY (SELECT ... WHERE ...) TO variant.";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
+                }
+                let columns = self.copied_columns((table_name, *to), &given)?;
                 let names = columns.iter().map(|(name, _)| quoted(name));
                 let names = names.collect::<Vec<_>>().join(", ");
                 if *to {
@@ -64,7 +77,11 @@ impl Session {
                         sink,
                     )
                 } else {
-                    self.copy_in(&format!("{table_name} ({names})"), &columns, &format, sink)
+                    let target = format!("{table_name} ({names})");
+                    let condition =
+                        condition.map(|text| self.copy_condition(table_name, &columns, text));
+                    let condition = condition.transpose()?;
+                    self.copy_in(&target, (&columns, condition.as_ref()), &format, sink)
                 }
             }
         }
@@ -170,7 +187,7 @@ impl Session {
     fn copy_in(
         &mut self,
         target: &str,
-        columns: &[(String, Type)],
+        (columns, condition): (&[(String, Type)], Option<&Condition>),
         format: &Format,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
@@ -213,7 +230,11 @@ impl Session {
                 None => Ok(None),
             });
             match record {
-                Ok(Some(record)) => values.extend(record),
+                Ok(Some(record)) => match self.is_copied(&record, condition, &mut state) {
+                    Ok(true) => values.extend(record),
+                    Ok(false) => continue,
+                    Err(error) => break Err(error),
+                },
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }
@@ -287,6 +308,98 @@ impl Session {
             }
         };
         record.into_iter().zip(columns).map(value).collect()
+    }
+}
+
+/// The condition of `COPY`, over its columns and others, which are NULL.
+struct Condition {
+    expression: Expr,
+    others: usize,
+}
+
+/// The text of the condition that a marked column has.
+fn condition_of(column: &Ident) -> Option<&str> {
+    mark_of(column)?.strip_prefix(COPIED_ROWS)
+}
+
+impl Session {
+    /// Binds the condition of the rows that are copied.
+    fn copy_condition(
+        &self,
+        table: &ObjectName,
+        copied: &[(String, Type)],
+        text: &str,
+    ) -> Result<Condition> {
+        let refused = |message: &str| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        parse(&format!("SELECT WHERE {text}")).map_err(without_place)?;
+        if has_subquery(text) {
+            return Err(refused("cannot use subquery in COPY FROM WHERE condition"));
+        }
+        let (schema, name) = object_name(table)?;
+        let names = &self.environment.names;
+        let object = names.find(Names::Relations, schema.as_deref(), &name);
+        let Some(Body::Table(body)) = object.map(|object| &object.body) else {
+            return Err(SqlError::internal("a table is copied"));
+        };
+        let is_copied = |column: &&Column| copied.iter().any(|(name, _)| *name == column.name);
+        let others = body.columns.iter().filter(|column| !is_copied(column));
+        let others: Vec<&Column> = others.collect();
+        let columns = copied.iter().cloned();
+        let columns = columns.chain(others.iter().map(|one| (one.name.clone(), one.data_type)));
+        let scope = row_scope(&name, columns)?;
+        let bound = self.binding(|binder| binder.stored(text, scope));
+        let expression = bound.map_err(|error| {
+            let message = error
+                .message
+                .replace("check constraints", "COPY FROM WHERE conditions");
+            SqlError {
+                message,
+                ..without_place(error)
+            }
+        })?;
+        if expression.kind() != Kind::Bool {
+            let kind = expression.kind();
+            let message = format!("argument of WHERE must be type boolean, not type {kind}");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        if let Some(table) = object.filter(|_| expression.reads_row()) {
+            names.check(names.role, table, Privilege::Select.bit())?;
+        }
+        let mut read = Vec::new();
+        expression.columns(&mut |at| read.extend(at.checked_sub(copied.len())));
+        for column in read.into_iter().filter_map(|at| others.get(at)) {
+            if matches!(column.origin, Origin::Generated(_)) {
+                let message = "generated columns are not supported in COPY FROM WHERE conditions";
+                let detail = format!("Column \"{}\" is a generated column.", column.name);
+                let state = SqlState::INVALID_COLUMN_REFERENCE;
+                return Err(SqlError::new(state, message).detail(detail));
+            }
+            if column.default.is_some() || column.origin != Origin::Given {
+                let instead = "Copy the column, or delete the rows afterwards.";
+                let what = format!("a condition on the default of column \"{}\"", column.name);
+                return Err(SqlError::unsupported(what, instead));
+            }
+        }
+        Ok(Condition {
+            expression,
+            others: others.len(),
+        })
+    }
+
+    /// Whether the condition of `COPY` is true of a record.
+    fn is_copied(
+        &mut self,
+        record: &[Datum],
+        condition: Option<&Condition>,
+        state: &mut crate::run::State,
+    ) -> Result<bool> {
+        let Some(condition) = condition else {
+            return Ok(true);
+        };
+        let mut row = record.to_vec();
+        row.extend(std::iter::repeat_n(Datum::Null, condition.others));
+        let value = evaluate(&condition.expression, &row, &mut self.run(state))?;
+        Ok(matches!(value, Datum::Bool(true)))
     }
 }
 

@@ -539,6 +539,21 @@ impl Session {
         self.run_on(&mut running, 0, sink)
     }
 
+    /// The plan of a prepared query with the values of `EXECUTE`.
+    pub(crate) fn prepared_query(
+        &mut self,
+        name: &str,
+        arguments: &[Expr],
+    ) -> Result<(Arc<Plan>, Vec<Datum>)> {
+        let found = self.prepared_with_values(name, arguments)?;
+        found
+            .filter(|(plan, _)| plan.command == "SELECT")
+            .ok_or_else(|| {
+                let message = "prepared statement is not a SELECT";
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            })
+    }
+
     /// The plan of a prepared statement with the values of `EXECUTE`; none if it has no plan.
     pub(super) fn prepared_with_values(
         &mut self,

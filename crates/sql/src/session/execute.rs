@@ -269,12 +269,25 @@ impl Session {
     }
 
     /// Inserts the rows of a query into a table; the number of rows.
-    pub(crate) fn fill(&mut self, table: u32, plan: &Arc<Plan>) -> Result<u64> {
-        self.fill_nodes(table, plan.root.clone())
+    pub(crate) fn fill(
+        &mut self,
+        table: u32,
+        (plan, values): (&Arc<Plan>, Vec<Datum>),
+    ) -> Result<u64> {
+        self.fill_rows(table, plan.root.clone(), (&plan.parameters, values))
     }
 
     /// Inserts rows into a table; the number of rows.
     pub(crate) fn fill_nodes(&mut self, table: u32, rows: Node) -> Result<u64> {
+        self.fill_rows(table, rows, (&[], Vec::new()))
+    }
+
+    fn fill_rows(
+        &mut self,
+        table: u32,
+        rows: Node,
+        (parameters, values): (&[Type], Vec<Datum>),
+    ) -> Result<u64> {
         let modify = {
             let places = LineIndex::default();
             let environment = &self.environment;
@@ -288,13 +301,13 @@ impl Session {
             root: modify,
             point: None,
             columns: None,
-            parameters: Vec::new(),
+            parameters: parameters.to_vec(),
             command: "INSERT",
             writes: true,
             keepers: 1,
             is_momentary: false,
         });
-        let mut running = self.begin_plan(&filling, Vec::new())?;
+        let mut running = self.begin_plan(&filling, values)?;
         let completion = self.run_on(&mut running, 0, &mut Nowhere)?;
         Ok(completion.rows.unwrap_or(0))
     }

@@ -83,8 +83,12 @@ impl Definitions<'_> {
             Action::SetNull => format!(" ON {event} SET NULL"),
             Action::SetDefault => format!(" ON {event} SET DEFAULT"),
         };
+        let set = match foreign.set_on_delete.as_slice() {
+            [] => String::new(),
+            columns => format!(" ({})", list(table, columns)),
+        };
         format!(
-            "FOREIGN KEY ({}) REFERENCES {}{}{}{}",
+            "FOREIGN KEY ({}) REFERENCES {}{}{}{}{set}",
             list(table, &foreign.columns),
             target.unwrap_or_default(),
             if foreign.is_full { " MATCH FULL" } else { "" },

@@ -85,12 +85,13 @@ impl HostCall<'_> {
                 optional(self.definition_text(context, number(first)))
             }
             "pg_get_function_arguments" | "pg_get_function_identity_arguments" => optional(
-                self.signature(context, first)
+                self.signature(context, first, !function.contains("identity"))
                     .map(|(arguments, _)| arguments),
             ),
-            "pg_get_function_result" => {
-                optional(self.signature(context, first).map(|(_, result)| result))
-            }
+            "pg_get_function_result" => optional(
+                self.signature(context, first, false)
+                    .map(|(_, result)| result),
+            ),
             "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
             "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
             "pg_function_is_visible" => {
@@ -161,16 +162,26 @@ impl HostCall<'_> {
     }
 
     /// The arguments and the result of a function.
-    fn signature(&self, context: &Context<'_>, oid: &Datum) -> Option<(String, String)> {
+    fn signature(
+        &self,
+        context: &Context<'_>,
+        oid: &Datum,
+        with_defaults: bool,
+    ) -> Option<(String, String)> {
         let oid = number(oid)?;
         match system::routine(oid) {
             Some(routine) => Some((arguments_of(routine), result_of(routine))),
-            None => self.user_function(context, oid),
+            None => self.user_function(context, oid, with_defaults),
         }
     }
 
     /// The arguments and the result of a function of a user.
-    fn user_function(&self, context: &Context<'_>, oid: Oid) -> Option<(String, String)> {
+    fn user_function(
+        &self,
+        context: &Context<'_>,
+        oid: Oid,
+        with_defaults: bool,
+    ) -> Option<(String, String)> {
         let Body::Function(body) = &self.names.catalog.object(oid)?.body else {
             return None;
         };
@@ -178,10 +189,17 @@ impl HostCall<'_> {
             let of_user = context.names.type_name(data_type.kind);
             of_user.unwrap_or_else(|| data_type.kind.name())
         };
-        let arguments = body.arguments.iter().map(|(name, data_type)| match name {
-            Some(name) => format!("{} {}", quoted(name), type_text(*data_type)),
-            None => type_text(*data_type),
-        });
+        let argument = |(at, (name, data_type)): (usize, &(Option<String>, Type))| {
+            let named = match name {
+                Some(name) => format!("{} {}", quoted(name), type_text(*data_type)),
+                None => type_text(*data_type),
+            };
+            match body.default_of(at).filter(|_| with_defaults) {
+                Some(default) => format!("{named} DEFAULT {default}"),
+                None => named,
+            }
+        };
+        let arguments = body.arguments.iter().enumerate().map(argument);
         let set = if body.returns_set { "SETOF " } else { "" };
         let result = format!("{set}{}", type_text(body.result));
         Some((arguments.collect::<Vec<_>>().join(", "), result))
@@ -192,7 +210,7 @@ impl HostCall<'_> {
         let Body::Function(body) = &object.body else {
             return None;
         };
-        let (arguments, result) = self.user_function(context, object.oid)?;
+        let (arguments, result) = self.user_function(context, object.oid, true)?;
         let schema = self.names.catalog.object(object.namespace)?;
         let mut words = String::new();
         match body.volatility {

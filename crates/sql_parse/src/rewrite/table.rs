@@ -3,7 +3,7 @@
 //!
 //! Each is a rewrite of few tokens that stand together.
 
-use super::{DROP_EXPRESSION, ROWS_FROM, Words, marked};
+use super::{COPIED_ROWS, DROP_EXPRESSION, EXECUTED, MARK, ROWS_FROM, SET_COLUMNS, Words, marked};
 use sqlparser::tokenizer::Token;
 
 impl Words<'_> {
@@ -103,5 +103,95 @@ impl Words<'_> {
             };
         }
         at
+    }
+
+    /// The columns that `SET NULL` and `SET DEFAULT` of foreign keys name.
+    pub(super) fn set_columns(&mut self) {
+        let mut references = None;
+        for at in 1..self.len() {
+            if self.is(at, "REFERENCES") {
+                references = Some(at + 1);
+            }
+            let is_action = self.is(at, "ON")
+                && self.is_any(at + 1, &["DELETE", "UPDATE"])
+                && self.is(at + 2, "SET")
+                && self.is_token(at + 4, &Token::LParen);
+            let (Some(table), true) = (references, is_action) else {
+                continue;
+            };
+            let end = self.after_bracket(at + 4);
+            let mut parts = vec![self.word(at + 1), self.word(at + 3)];
+            parts.extend((at + 5..end).filter_map(|at| match self.token(at) {
+                Some(Token::Word(word)) => Some(match word.quote_style {
+                    Some(_) => word.value.clone(),
+                    None => word.value.to_lowercase(),
+                }),
+                _ => None,
+            }));
+            let mark = format!("{SET_COLUMNS}{}", parts.join(&MARK.to_string()));
+            self.replace(table..table, &[marked(&mark), Token::Period]);
+            self.replace(at + 4..end, &[]);
+        }
+    }
+
+    /// `AS (columns)` after a call in `FROM`: its alias is the name of the function.
+    pub(super) fn unnamed_columns(&mut self, at: usize) {
+        const QUERIES: &[&str] = &[
+            "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE",
+        ];
+        let is_list = self.is_token(at + 1, &Token::LParen)
+            && !self.is_any(at + 2, QUERIES)
+            && [at + 2, at + 3]
+                .iter()
+                .all(|at| matches!(self.token(*at), Some(Token::Word(_))));
+        if at == 0 || !is_list || !self.is_token(at - 1, &Token::RParen) {
+            return;
+        }
+        let mut opens = (1..at - 1).rev();
+        let open = opens
+            .find(|open| self.is_token(*open, &Token::LParen) && self.after_bracket(*open) == at);
+        let name = open.and_then(|open| self.token(open - 1).cloned());
+        if let Some(name @ Token::Word(_)) = name {
+            self.replace(at + 1..at + 1, &[name]);
+        }
+    }
+
+    /// `WHERE` of `COPY`: a column after those of the table.
+    pub(super) fn copied_rows(&mut self) {
+        let (mut at, mut columns) = (1, None);
+        while at < self.len() && !self.is(at, "WHERE") {
+            if self.is_any(at, &["FROM", "TO"]) && columns.is_none() {
+                columns = Some(at);
+            }
+            at = match self.token(at) {
+                Some(Token::LParen) => self.after_bracket(at),
+                _ => at + 1,
+            };
+        }
+        let (Some(columns), true) = (columns, at < self.len()) else {
+            return;
+        };
+        let mark = marked(&format!("{COPIED_ROWS}{}", self.text(at + 1..self.len())));
+        if self.is_token(columns - 1, &Token::RParen) {
+            self.replace(columns - 1..columns - 1, &[Token::Comma, mark]);
+        } else {
+            self.replace(columns..columns, &[Token::LParen, mark, Token::RParen]);
+        }
+        self.replace(at..self.len(), &[]);
+    }
+
+    /// `AS EXECUTE` of a table that is made of a prepared statement.
+    pub(super) fn executed(&mut self) {
+        let Some(at) = (2..self.len()).find(|at| self.is(*at, "AS") && self.is(at + 1, "EXECUTE"))
+        else {
+            return;
+        };
+        let mut end = at + 3;
+        if self.is_token(end, &Token::LParen) {
+            end = self.after_bracket(end);
+        }
+        let mark = marked(&format!("{EXECUTED}{}", self.text(at + 1..end)));
+        let [select, from] = ["SELECT", "FROM"].map(Token::make_keyword);
+        self.replace(at + 1..end, &[select, Token::Mul, from, mark]);
     }
 }

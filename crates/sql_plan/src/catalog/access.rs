@@ -132,6 +132,13 @@ impl Catalog {
         }
     }
 
+    /// The roles that were made.
+    fn roles(&self) -> impl Iterator<Item = (Oid, &RoleBody)> {
+        let all = (Names::Roles, 0, String::new())..(Names::Access, 0, String::new());
+        let oids = self.names.range(all).map(|(_, oid)| *oid);
+        oids.filter_map(|oid| Some((oid, self.role(oid)?)))
+    }
+
     /// Whether a role has a property. The owner of the database has all of them.
     pub fn has_attribute(&self, role: Oid, attribute: Attribute) -> bool {
         role == OWNER || self.role(role).is_some_and(|body| body.has(attribute))
@@ -151,13 +158,10 @@ impl Catalog {
             if inherited && !self.has_attribute(member, Attribute::Inherit) {
                 continue;
             }
-            for object in self.objects() {
-                let Body::Role(body) = &object.body else {
-                    continue;
-                };
+            for (oid, body) in self.roles() {
                 let is_member = body.members.iter().any(|(one, _)| *one == member);
-                if is_member && found.insert(object.oid) {
-                    open.push(object.oid);
+                if is_member && found.insert(oid) {
+                    open.push(oid);
                 }
             }
         }

@@ -28,6 +28,9 @@ pub struct AccessBody {
     pub grants: Vec<Grant>,
 }
 
+/// The roles whose privileges a role has, itself among them.
+pub type RolesOf<'r> = &'r dyn Fn(Oid) -> BTreeSet<Oid>;
+
 /// Privileges of a role on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -209,9 +212,9 @@ impl AccessBody {
         (privileges, if is_owner { !0 } else { grantable })
     }
 
-    /// Those of some privileges that a role may grant by itself.
-    fn grantable_by(&self, role: Oid, privileges: i64) -> i64 {
-        self.held_by(&BTreeSet::from([role])).1 & privileges
+    /// Those of some privileges that one of some roles may grant.
+    fn grantable_by(&self, roles: &BTreeSet<Oid>, privileges: i64) -> i64 {
+        self.held_by(roles).1 & privileges
     }
 
     /// The role in whose name one of some roles grants or revokes privileges, and those of them
@@ -220,9 +223,10 @@ impl AccessBody {
         if roles.contains(&self.owner) {
             return (self.owner, privileges);
         }
-        let mut best = (role, self.grantable_by(role, privileges));
+        let by = |role| self.grantable_by(&BTreeSet::from([role]), privileges);
+        let mut best = (role, by(role));
         for other in roles {
-            let may = self.grantable_by(*other, privileges);
+            let may = by(*other);
             if may.count_ones() > best.1.count_ones() {
                 best = (*other, may);
             }
@@ -247,7 +251,7 @@ impl AccessBody {
     /// # Errors
     ///
     /// 0LP01 if everyone is to grant them, or the grantor has them from the grantee alone.
-    pub fn grant(&mut self, grant: Grant) -> Result<()> {
+    pub fn grant(&mut self, grant: Grant, roles: RolesOf<'_>) -> Result<()> {
         let refused = |message: &str| Err(SqlError::new(SqlState("0LP01"), message));
         if grant.grantable != 0 && grant.grantee == EVERYONE {
             return refused("grant options can only be granted to roles");
@@ -263,9 +267,9 @@ impl AccessBody {
                     grantable: !0,
                     ..*one
                 };
-                without.revoke(all, true, true)?;
+                without.revoke(all, (true, true), roles)?;
             }
-            let left = without.grantable_by(grant.grantor, grant.grantable);
+            let left = without.grantable_by(&roles(grant.grantor), grant.grantable);
             if left != grant.grantable {
                 return refused("grant options cannot be granted back to your own grantor");
             }
@@ -280,7 +284,12 @@ impl AccessBody {
     /// # Errors
     ///
     /// 2BP01 without `cascade` if the grantee has given such privileges.
-    pub fn revoke(&mut self, gone: Grant, options_only: bool, cascade: bool) -> Result<()> {
+    pub fn revoke(
+        &mut self,
+        gone: Grant,
+        (options_only, cascade): (bool, bool),
+        roles: RolesOf<'_>,
+    ) -> Result<()> {
         let mut known = self.grants.iter_mut();
         let Some(known) = known.find(|one| is_for_same(one, &gone)) else {
             return Ok(());
@@ -291,7 +300,7 @@ impl AccessBody {
             known.privileges &= !gone.privileges;
         }
         self.grants.retain(|one| one.privileges != 0);
-        let lost = lost & !self.grantable_by(gone.grantee, lost);
+        let lost = lost & !self.grantable_by(&roles(gone.grantee), lost);
         let given = |one: &&Grant| one.grantor == gone.grantee && one.privileges & lost != 0;
         while let Some(given) = self.grants.iter().find(given).copied() {
             if !cascade {
@@ -304,7 +313,7 @@ impl AccessBody {
                 grantable: lost,
                 ..given
             };
-            self.revoke(dependent, false, true)?;
+            self.revoke(dependent, (false, true), roles)?;
         }
         Ok(())
     }

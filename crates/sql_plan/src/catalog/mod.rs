@@ -21,7 +21,7 @@ mod typed;
 
 pub use access::{Attribute, DATABASE_OWNER_NAME, OWNER_NAME, RoleBody};
 pub use defaults::{Defaults, DefaultsBody};
-pub use grants::{AccessBody, Grant, Privilege, initial, privileges_of_kind};
+pub use grants::{AccessBody, Grant, Privilege, RolesOf, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
     Action, Beginning, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden,

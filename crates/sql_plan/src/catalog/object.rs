@@ -213,6 +213,8 @@ pub struct Foreign {
     pub on_update: Action,
     /// The effect of a deletion in the parent.
     pub on_delete: Action,
+    /// Those of the columns that a deletion sets; none for all.
+    pub set_on_delete: Vec<usize>,
     /// Whether a key is valid only if all of its columns are NULL or none.
     pub is_full: bool,
     /// The moment of its checks.
@@ -743,7 +745,11 @@ impl Rule {
                 writer.text(condition);
             }
             Self::Foreign(foreign) => {
-                // Earlier builds read those without a choice.
+                // Earlier builds read those without a choice, and refuse those with columns to set.
+                if !foreign.set_on_delete.is_empty() {
+                    writer.byte(8);
+                    write_positions(writer, &foreign.set_on_delete);
+                }
                 match foreign.deferral {
                     Deferral::Never => writer.byte(4),
                     deferral => {
@@ -777,6 +783,16 @@ impl Rule {
             4 => Self::Foreign(Foreign::read(Deferral::Never, reader)?),
             5 if reader.flag()? => Self::Foreign(Foreign::read(Deferral::Initial, reader)?),
             5 => Self::Foreign(Foreign::read(Deferral::Possible, reader)?),
+            8 => {
+                let set_on_delete = read_positions(reader)?;
+                match Self::read(reader)? {
+                    Self::Foreign(foreign) => Self::Foreign(Foreign {
+                        set_on_delete,
+                        ..foreign
+                    }),
+                    _ => return Err(reader.damaged()),
+                }
+            }
             _ => return Err(reader.damaged()),
         })
     }
@@ -810,6 +826,7 @@ impl Foreign {
             parent_columns: read_positions(reader)?,
             on_update: Action::read(reader)?,
             on_delete: Action::read(reader)?,
+            set_on_delete: Vec::new(),
             is_full: reader.flag()?,
             deferral,
         })

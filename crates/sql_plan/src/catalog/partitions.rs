@@ -145,6 +145,7 @@ impl Foreign {
             && (self.on_update, self.on_delete) == (other.on_update, other.on_delete)
             && (self.is_full, self.deferral) == (other.is_full, other.deferral)
             && names(table, &self.columns) == names(of, &other.columns)
+            && names(table, &self.set_on_delete) == names(of, &other.set_on_delete)
     }
 }
 

@@ -14,6 +14,8 @@ use sql_values::codec::{Reader, Writer};
 pub struct FunctionBody {
     /// Names, where they have one, and types of the arguments.
     pub arguments: Vec<(Option<String>, Type)>,
+    /// Expressions for the last of the arguments, where a call leaves them out.
+    pub defaults: Vec<String>,
     /// Type of the result, or of each row of it.
     pub result: Type,
     /// Whether it gives all rows of its query, instead of the first one.
@@ -34,6 +36,12 @@ impl FunctionBody {
         format!("{name}({})", oids.collect::<Vec<_>>().join(","))
     }
 
+    /// The default of an argument by its position.
+    pub fn default_of(&self, at: usize) -> Option<&String> {
+        let first = self.arguments.len().checked_sub(self.defaults.len())?;
+        self.defaults.get(at.checked_sub(first)?)
+    }
+
     pub(super) fn write(&self, writer: &mut Writer) {
         writer.list(&self.arguments, |writer, (name, data_type)| {
             writer.option(name.as_ref(), |writer, text| writer.text(text));
@@ -48,6 +56,10 @@ impl FunctionBody {
             Volatility::Volatile => 2,
         });
         writer.text(&self.query);
+        // Functions without defaults are written as by earlier builds.
+        if !self.defaults.is_empty() {
+            writer.list(&self.defaults, |writer, text| writer.text(text));
+        }
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -64,6 +76,7 @@ impl FunctionBody {
                 _ => return Err(reader.damaged()),
             },
             query: reader.text()?,
+            defaults: reader.rest(Reader::text)?,
         })
     }
 }

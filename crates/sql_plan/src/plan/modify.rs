@@ -242,6 +242,8 @@ pub struct Reference {
     pub on_update: Action,
     /// The effect of a deletion in the parent.
     pub on_delete: Action,
+    /// The columns of the child that a deletion sets; none for all of the key.
+    pub set_on_delete: Vec<usize>,
     /// Whether a key with some NULLs, and not only NULLs, is refused (`MATCH FULL`).
     pub is_full: bool,
     /// The moment of its checks.

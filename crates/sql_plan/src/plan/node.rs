@@ -194,10 +194,18 @@ pub struct System {
 pub struct Functions {
     /// Functions that give sets; shorter ones are filled up with NULL.
     pub calls: Vec<Expr>,
-    /// Columns of each.
-    pub widths: Vec<usize>,
+    /// Columns of each, or none if its value is the only column.
+    pub widths: Vec<Option<usize>>,
     /// Whether a last column counts the rows.
     pub has_ordinality: bool,
+}
+
+impl Functions {
+    /// The number of columns.
+    pub fn width(&self) -> usize {
+        let widths = self.widths.iter().map(|width| width.unwrap_or(1));
+        widths.sum::<usize>() + usize::from(self.has_ordinality)
+    }
 }
 
 /// Rows of the input for which a condition is true.
@@ -602,9 +610,7 @@ impl Node {
             Self::Values(values) => values.width,
             Self::Scan(scan) => scan.source.width(),
             Self::System(system) => system.columns.len(),
-            Self::Functions(functions) => {
-                functions.widths.iter().sum::<usize>() + usize::from(functions.has_ordinality)
-            }
+            Self::Functions(functions) => functions.width(),
             Self::Filter(filter) => filter.input.width(),
             Self::Project(project) => project.expressions.len(),
             Self::Join(join) => match join.kind {

@@ -207,6 +207,13 @@ fn table_constraint(
             "confkey",
             foreign.map_or(Datum::Null, |one| positions(&one.parent_columns)),
         ),
+        (
+            "confdelsetcols",
+            match foreign.map(|one| one.set_on_delete.as_slice()) {
+                None | Some([]) => Datum::Null,
+                Some(columns) => positions(columns),
+            },
+        ),
         ("conpfeqop", equalities.clone()),
         ("conppeqop", equalities.clone()),
         ("conffeqop", equalities),

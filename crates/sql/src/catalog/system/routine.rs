@@ -105,7 +105,7 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
             ("proretset", flag(body.returns_set)),
             ("provolatile", text(volatility_of(body.volatility))),
             ("pronargs", Datum::Int2(body.arguments.len() as i16)),
-            ("pronargdefaults", Datum::Int2(0)),
+            ("pronargdefaults", Datum::Int2(body.defaults.len() as i16)),
             ("prorettype", Datum::Oid(body.result.kind.oid())),
             ("proargtypes", vector(Kind::Oid, kinds)),
             ("prosrc", text(&body.query)),

@@ -375,6 +375,10 @@ fn follow(
         }
         return Err(still_referenced(table, reference, before, run)?);
     }
+    let set = match after {
+        None if !reference.set_on_delete.is_empty() => &reference.set_on_delete,
+        _ => &other.columns,
+    };
     let child = target_of(reference.other, run)?;
     let lock = (RowLock::Update, run.environment.wait());
     let mut noted = Noted::default();
@@ -397,15 +401,11 @@ fn follow(
                 }
             }
             (Action::SetDefault, _) => {
-                for &at in &other.columns {
+                for &at in set {
                     changed[at] = default_of(&child, at, run)?;
                 }
             }
-            _ => {
-                for &at in &other.columns {
-                    changed[at] = Datum::Null;
-                }
-            }
+            _ => set.iter().for_each(|at| changed[*at] = Datum::Null),
         }
         store_or_move(&child, reference, (row, changed), &mut noted, run)?;
     }

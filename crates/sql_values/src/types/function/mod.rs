@@ -10,6 +10,7 @@ mod general;
 pub(super) mod geometry;
 pub mod json;
 mod json_make;
+mod json_record;
 mod keyword;
 pub mod math;
 pub mod moment;
@@ -48,6 +49,7 @@ const TABLES: &[&[Function]] = &[
     regexp::FUNCTIONS,
     json::FUNCTIONS,
     json_make::FUNCTIONS,
+    json_record::FUNCTIONS,
     keyword::FUNCTIONS,
     array::FUNCTIONS,
     series::FUNCTIONS,

@@ -143,6 +143,69 @@ impl Json {
         Ok(changed)
     }
 
+    /// Gives the part at the end of a path another value. Missing objects and arrays on the way
+    /// are made, and arrays get nulls before a place after their end.
+    ///
+    /// # Errors
+    ///
+    /// 22023 if a scalar is on the way, or a place is before the beginning of an array.
+    pub fn assign(&mut self, path: &[&str], value: &Self) -> Result<()> {
+        self.assign_from(path, 0, value)
+    }
+
+    fn assign_from(&mut self, path: &[&str], level: usize, value: &Self) -> Result<()> {
+        let Some(step) = path.get(level) else {
+            *self = value.clone();
+            return Ok(());
+        };
+        match self {
+            Self::Object(pairs) => {
+                if let Some((_, found)) = pairs.iter_mut().find(|(key, _)| key == step) {
+                    return found.assign_from(path, level + 1, value);
+                }
+                let mut all = std::mem::take(pairs);
+                all.push(((*step).to_owned(), Self::made(&path[level + 1..], value)));
+                *self = Self::object(all);
+            }
+            Self::Array(elements) => {
+                let index = index_or_error(step, level)?;
+                if index < -(elements.len() as i64) {
+                    return Err(bad(&format!(
+                        "path element at position {} is out of range: {index}",
+                        level + 1
+                    )));
+                }
+                if let Some(at) = place(index, elements.len()) {
+                    return elements[at].assign_from(path, level + 1, value);
+                }
+                elements.resize(index as usize, Self::Null);
+                elements.push(Self::made(&path[level + 1..], value));
+            }
+            _ => {
+                let detail =
+                    "The path assumes key is a composite object, but it is a scalar value.";
+                return Err(bad("cannot replace existing key").detail(detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// A value below objects and arrays that have it at the end of a path.
+    fn made(path: &[&str], value: &Self) -> Self {
+        let Some((step, rest)) = path.split_first() else {
+            return value.clone();
+        };
+        let below = Self::made(rest, value);
+        match index_of(step) {
+            Some(index) => {
+                let mut elements = vec![Self::Null; usize::try_from(index).unwrap_or(0)];
+                elements.push(below);
+                Self::Array(elements)
+            }
+            None => Self::Object(vec![((*step).to_owned(), below)]),
+        }
+    }
+
     fn change(&mut self, path: &[&str], level: usize, change: &Change<'_>) -> Result<()> {
         let Some(step) = path.get(level) else {
             return Ok(());
@@ -155,15 +218,7 @@ impl Json {
                 None => Ok(()),
             },
             Self::Array(elements) => {
-                let index = index_of(step).ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_TEXT_REPRESENTATION,
-                        format!(
-                            "path element at position {} is not an integer: \"{step}\"",
-                            level + 1
-                        ),
-                    )
-                })?;
+                let index = index_or_error(step, level)?;
                 if is_last {
                     change_element(elements, index, change);
                     return Ok(());
@@ -216,6 +271,16 @@ impl Json {
             other => other.clone(),
         }
     }
+}
+
+fn index_or_error(step: &str, level: usize) -> Result<i64> {
+    index_of(step).ok_or_else(|| {
+        let position = level + 1;
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("path element at position {position} is not an integer: \"{step}\""),
+        )
+    })
 }
 
 /// A change at the end of a path.

@@ -1,0 +1,85 @@
+//! Functions in `FROM` whose rows have several columns.
+//!
+//! Those that make rows of JSON get the columns of their alias as a row without values, so that
+//! they know names and types when they run.
+
+use super::scope::{Clause, Scope};
+use super::{Binder, ident_text, object_name, type_named};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
+use crate::types::{Kind, RecordShape, Type};
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, TableAlias};
+use std::sync::Arc;
+
+/// Functions whose columns are those of their alias.
+const TO_RECORD: [&str; 4] = [
+    "json_to_record",
+    "jsonb_to_record",
+    "json_to_recordset",
+    "jsonb_to_recordset",
+];
+
+impl Binder<'_> {
+    /// The call of a function that has the columns of its alias; none for other functions.
+    pub(super) fn record_call(
+        &mut self,
+        name: &ast::ObjectName,
+        arguments: &[FunctionArg],
+        alias: Option<&TableAlias>,
+    ) -> Result<Option<Expr>> {
+        let (_, name) = object_name(name)?;
+        if !TO_RECORD.contains(&name.as_str()) {
+            return Ok(None);
+        }
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(json))] = arguments else {
+            return Ok(None);
+        };
+        let columns = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        let mut shape = RecordShape {
+            names: Vec::new(),
+            types: Vec::new(),
+        };
+        for column in columns {
+            let Some(data_type) = &column.data_type else {
+                continue;
+            };
+            shape.names.push(ident_text(&column.name).as_str().into());
+            shape
+                .types
+                .push(type_named(self.names, data_type)?.data_type);
+        }
+        if shape.names.is_empty() {
+            let message = "a column definition list is required for functions returning \"record\"";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let (json, _) = self.expression_in(Scope::default(), Clause::From, json);
+        let nulls = shape.types.iter().map(|one| Expr::null(*one)).collect();
+        let row = Expr::Row(nulls, Arc::new(shape));
+        self.call(&name, vec![json?, row]).map(Some)
+    }
+
+    /// Names and types of a function's columns.
+    pub(super) fn function_columns(&self, call: &Expr, name: &str) -> Vec<(String, Type)> {
+        let of_shape = |shape: &RecordShape| -> Vec<(String, Type)> {
+            let names = shape.names.iter().map(ToString::to_string);
+            names.zip(shape.types.iter().copied()).collect()
+        };
+        match (call, call.kind()) {
+            (Expr::Call(call), _) if !call.function.columns.is_empty() => {
+                let columns = call.function.columns.iter();
+                columns
+                    .map(|(name, kind)| ((*name).to_owned(), kind.plain()))
+                    .collect()
+            }
+            (Expr::Call(call), Kind::Record) => match call.arguments.as_slice() {
+                [_, Expr::Row(_, shape)] => of_shape(shape),
+                _ => vec![(name.to_owned(), call.data_type)],
+            },
+            (other, Kind::Composite(oid)) => match self.context.names.row_shape(oid) {
+                Some(shape) => of_shape(&shape),
+                None => vec![(name.to_owned(), other.data_type())],
+            },
+            (other, _) => vec![(name.to_owned(), other.data_type())],
+        }
+    }
+}
