@@ -10,8 +10,9 @@ use super::row_locks::{RowLock, Wait, is_busy, lock_row};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::check_layout;
+use crate::session::Session;
 use crate::table::Table;
-use storage::engine::Isolation;
+use storage::engine::{Durability, Isolation};
 use storage::record::{KeyBuf, Placement, Row, ValueRef};
 
 /// Outcome of [`Connection::get_locked`].
@@ -76,6 +77,30 @@ impl Connection {
             return Ok(copy(own, row));
         }
         self.read_in(partition, |engine| Ok(engine.get(id, &key, row)?))
+    }
+
+    /// As [`Connection::get_only`] in a transaction of its own, at read committed, which commits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TransactionBegun`] if one is open; as [`Connection::commit`].
+    pub fn get_alone(
+        &mut self,
+        table: &Table,
+        key: impl IntoKey,
+        row: &mut Row,
+        durability: Durability,
+    ) -> Result<bool> {
+        self.check_interrupt()?;
+        if self.is_open() {
+            return Err(Error::TransactionBegun);
+        }
+        let (key, partition) = self.locate(table, &key)?;
+        check_layout(&table.entry, row.layout())?;
+        let mut session = Session::of_connection(self.core(), self.policy())?;
+        let is_there = session.engine(partition)?.get(table.id(), &key, row)?;
+        session.finish(durability)?;
+        Ok(is_there)
     }
 
     /// The row with this primary key, as [`Connection::get_into`].

@@ -12,7 +12,9 @@ use super::modify::rules;
 use super::storage::read_row;
 use super::{Row, Run, State, evaluate, is_true};
 use crate::error::Result;
-use crate::plan::{Expr, PointChange, PointInsert, PointPlan, PointRow, Source, Target};
+use crate::plan::{
+    Expr, PointChange, PointInsert, PointPlan, PointRow, PointSelect, Source, Target,
+};
 use crate::sink::Batch;
 use crate::types::{Datum, storage};
 use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, TableId, ValueRef};
@@ -57,7 +59,7 @@ impl PointMemory {
         run: &mut Run<'_>,
     ) -> Result<(u64, &Batch)> {
         let source = match plan {
-            PointPlan::Select(row, _) => &row.source,
+            PointPlan::Select(select) => &select.row.source,
             PointPlan::Insert(insert) => &insert.table.source,
             PointPlan::Change(change) => &change.table.source,
         };
@@ -76,7 +78,7 @@ impl PointMemory {
             work: &mut self.work,
         };
         let rows = match plan {
-            PointPlan::Select(row, output) => one.select(row, output, run),
+            PointPlan::Select(select) => one.select(select, run),
             PointPlan::Insert(plan) => one.insert(plan, run),
             PointPlan::Change(plan) => one.change(plan, is_in_block, run).map(u64::from),
         };
@@ -92,10 +94,10 @@ struct PointRun<'m> {
 }
 
 impl PointRun<'_> {
-    fn select(&mut self, plan: &PointRow, output: &[Expr], run: &mut Run<'_>) -> Result<u64> {
-        self.work.out.reset(output.len());
-        if self.find(plan, run)? {
-            self.project(output, run)?;
+    fn select(&mut self, plan: &PointSelect, run: &mut Run<'_>) -> Result<u64> {
+        self.work.out.reset(plan.output.len());
+        if self.find(&plan.row, run)? {
+            self.project(&plan.output, run)?;
         }
         Ok(self.work.out.len() as u64)
     }
@@ -104,7 +106,12 @@ impl PointRun<'_> {
     fn find(&mut self, plan: &PointRow, run: &mut Run<'_>) -> Result<bool> {
         let (table, row) = (&plan.source.table, &mut *self.row);
         let found = with_key(plan, &mut self.work.key, run, |key, run| {
-            Ok(run.connection.get_only(table, key, row)?)
+            if run.state.begun.is_some() {
+                return Ok(run.connection.get_only(table, key, row)?);
+            }
+            // Without a transaction: what it shows must be as durable as its commit would make it.
+            let durability = run.environment.host.variables.modes().durability;
+            Ok(run.connection.get_alone(table, key, row, durability)?)
         })?;
         Ok(found == Some(true) && self.is_meant(plan, run)?)
     }

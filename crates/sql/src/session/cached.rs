@@ -31,8 +31,7 @@ impl Session {
         }
         let mut fingerprint = std::mem::take(&mut self.fingerprint);
         let completion = if fingerprint.read(text) {
-            let run = |session: &mut Self| session.run_lifted(text, &fingerprint, sink);
-            self.guarded(|session| session.attempt(run))
+            self.run_fingerprint(text, &fingerprint, sink)
         } else {
             Ok(None)
         };
@@ -40,25 +39,65 @@ impl Session {
         completion
     }
 
-    fn run_lifted(
+    fn run_fingerprint(
         &mut self,
         text: &str,
         fingerprint: &Fingerprint,
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
+        self.refresh_catalog();
+        if self.transaction.block == Block::Idle {
+            self.environment.begin_transaction();
+        }
         let Some(lifted) = self.lifted_plan(text, fingerprint) else {
             return Ok(None);
         };
+        if let Some(point) = self.point_alone(&lifted.plan) {
+            let Some(mut values) = self.literal_values(text, fingerprint, &lifted) else {
+                return Ok(None);
+            };
+            let done = self.run_point_alone(&lifted.plan, point, &mut values, sink);
+            self.point.parameters = values;
+            return done.map(Some);
+        }
+        let version = self.catalog().version;
+        self.guarded(|session| {
+            session.attempt(|session| {
+                if session.catalog().version != version {
+                    return Ok(None);
+                }
+                session.run_lifted(text, fingerprint, &lifted, sink)
+            })
+        })
+    }
+
+    /// The values of a statement's literals; none if one is no value of its type.
+    fn literal_values(
+        &mut self,
+        text: &str,
+        fingerprint: &Fingerprint,
+        lifted: &Lifted,
+    ) -> Option<Vec<Datum>> {
         let context = self.environment.context();
         let mut values = std::mem::take(&mut self.point.parameters);
         values.clear();
         for (literal, slot) in fingerprint.literals().iter().zip(&lifted.slots) {
             let inside = fingerprint.content(literal, text);
-            match value_of(literal, inside, *slot, &context) {
-                Ok(value) => values.push(value),
-                Err(_) => return Ok(None),
-            }
+            values.push(value_of(literal, inside, *slot, &context).ok()?);
         }
+        Some(values)
+    }
+
+    fn run_lifted(
+        &mut self,
+        text: &str,
+        fingerprint: &Fingerprint,
+        lifted: &Lifted,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let Some(values) = self.literal_values(text, fingerprint, lifted) else {
+            return Ok(None);
+        };
         if self.lock_targets(&lifted.plan)? {
             return Ok(None);
         }

@@ -107,9 +107,7 @@ impl Session {
         self.transaction.block = block;
         self.transaction.has_read = false;
         self.environment.host.variables.enter(1);
-        let moment = self.environment.begins_at();
-        self.environment.transaction_start = moment;
-        self.environment.statement_start = moment;
+        self.environment.begin_transaction();
         Ok(())
     }
 

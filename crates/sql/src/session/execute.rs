@@ -10,9 +10,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Modify, Node, Plan, PointPlan};
 use crate::run::{Feed, Row, Run, State, build, collect, settle_late};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
-use crate::state::Running;
+use crate::state::{Block, Running};
 use crate::types::{Context, Datum, Type};
-use indelible::{Isolation, KeptMoment};
+use indelible::{CommitReport, Isolation, KeptMoment};
 use sql_bind::Binder;
 use sql_parse::{LineIndex, Parsed};
 use sqlparser::ast::Statement;
@@ -141,6 +141,63 @@ impl Session {
         Ok(Completion::with_rows(plan.command, rows))
     }
 
+    /// The point plan of a statement that stands alone and needs no transaction.
+    pub(super) fn point_alone<'p>(&self, plan: &'p Plan) -> Option<&'p PointPlan> {
+        let isolation = self.environment.host.variables.modes().isolation;
+        let is_alone = self.transaction.block == Block::Idle;
+        let point = plan.point.as_ref().filter(|point| point.is_plain());
+        point.filter(|_| is_alone && isolation == Isolation::ReadCommitted)
+    }
+
+    /// Runs such a plan. The values are taken.
+    pub(super) fn run_point_alone(
+        &mut self,
+        plan: &Plan,
+        point: &PointPlan,
+        values: &mut Row,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        // An error ends it as that of an implicit transaction.
+        self.transaction.block = Block::Implicit;
+        let done = self.guarded(|session| session.read_alone(plan, point, values, sink));
+        self.transaction.block = Block::Idle;
+        done
+    }
+
+    fn read_alone(
+        &mut self,
+        plan: &Plan,
+        point: &PointPlan,
+        values: &mut Row,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        check_count(plan, values)?;
+        self.environment.begin_transaction();
+        self.environment.host.begin_statement();
+        if let Some(columns) = &plan.columns {
+            sink.describe(columns)?;
+        }
+        let mut state = self.point_state(plan);
+        state.begun = None;
+        std::mem::swap(&mut state.parameters, values);
+        let mut run = Run {
+            connection: &mut self.connection,
+            environment: &mut self.environment,
+            state: &mut state,
+        };
+        let (rows, out) = self.point.run(point, false, &mut run)?;
+        if !out.is_empty() {
+            sink.rows(out, &self.environment.context())?;
+        }
+        std::mem::swap(&mut state.parameters, values);
+        values.clear();
+        self.point.state = Some(state);
+        let report = CommitReport::default();
+        self.environment.host.peer.counts.committed(&report);
+        self.last_commit = Some(report);
+        Ok(Completion::with_rows(plan.command, rows))
+    }
+
     /// Runs a point plan for rows of values, which have as many values as there are parameters; the
     /// sum of its counts.
     pub(super) fn run_points(
@@ -219,13 +276,18 @@ impl Session {
     /// As [`Session::begin_run`], for a point plan, in the memory of the last one.
     fn begin_point(&mut self, plan: &Plan) -> Result<Box<State>> {
         self.begin_reading(plan)?;
+        let mut state = self.point_state(plan);
+        self.begin_state(&mut state)?;
+        Ok(state)
+    }
+
+    /// The state of the last run of a point plan, or a new one.
+    fn point_state(&mut self, plan: &Plan) -> Box<State> {
         let host = &self.environment.host;
         let limit_bytes = host.variables.modes().work_mem;
         let spare = &mut self.point.state;
         let spare = spare.take_if(|state| state.restart(limit_bytes, plan.keepers));
-        let mut state = spare.unwrap_or_else(|| Box::new(State::new(host.memory(plan.keepers))));
-        self.begin_state(&mut state)?;
-        Ok(state)
+        spare.unwrap_or_else(|| Box::new(State::new(host.memory(plan.keepers))))
     }
 
     /// The statement begins at this moment.

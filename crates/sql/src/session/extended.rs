@@ -9,7 +9,7 @@ use super::explain::explain_columns;
 use super::settings::{asked_name, shown_columns};
 use crate::define::table_of_select;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Plan;
+use crate::plan::{Plan, PointPlan};
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Block, Planned, Portal, Prepared, Progress, TransactionStatus, check_promised};
 use crate::types::{Datum, Type};
@@ -231,11 +231,17 @@ impl Session {
         self.begin_text(&parsed.text)?;
         self.is_alone = false;
         let watch = self.watch();
-        let run = |session: &mut Self| session.run_planned(planned, values, sink);
-        let mut done = self.guarded(|session| session.attempt(run));
-        if let Ok(Some(_)) = done {
-            done = self.end_implicit().and(done);
-        }
+        let done = if let Some(point) = self.alone(planned) {
+            self.run_point_alone(&planned.plan, point, values, sink)
+                .map(Some)
+        } else {
+            let run = |session: &mut Self| session.run_planned(planned, values, sink);
+            let done = self.guarded(|session| session.attempt(run));
+            match done {
+                Ok(Some(_)) => self.end_implicit().and(done),
+                _ => done,
+            }
+        };
         if let Ok(Some(completion)) = &done {
             let took = self.count_prepared(prepared, completion.rows, &watch);
             // One look at the clock less.
@@ -294,6 +300,13 @@ impl Session {
             return Ok(None);
         };
         self.run_points(&plan, point, values).map(Some)
+    }
+
+    /// The point plan, if it is of this moment and needs no transaction.
+    fn alone<'p>(&mut self, planned: &'p Planned) -> Option<&'p PointPlan> {
+        self.refresh_catalog();
+        let is_newest = planned.versions == self.versions();
+        self.point_alone(&planned.plan).filter(|_| is_newest)
     }
 
     /// Runs a point plan, if it is of this moment and can run in the transaction.

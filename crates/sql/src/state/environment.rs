@@ -40,6 +40,13 @@ impl Environment {
         self.text_start.unwrap_or_else(super::now)
     }
 
+    /// A transaction begins with a statement.
+    pub(crate) fn begin_transaction(&mut self) {
+        let moment = self.begins_at();
+        self.transaction_start = moment;
+        self.statement_start = moment;
+    }
+
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
         let wait = self.host.variables.modes().wait;

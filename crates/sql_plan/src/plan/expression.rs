@@ -6,7 +6,7 @@
 
 use super::node::Node;
 use crate::types::cast::CastContext;
-use crate::types::function::{Function, Volatility};
+use crate::types::function::{Body, Function, Volatility};
 use crate::types::{Datum, Kind, RecordShape, Type};
 use std::sync::Arc;
 
@@ -76,6 +76,11 @@ impl Call {
     /// Whether it is the operator `=`.
     pub fn is_equality(&self) -> bool {
         self.is_operator && self.function.name == "="
+    }
+
+    /// Whether the arguments, the settings and the moment are all that the result comes from.
+    pub fn is_plain(&self) -> bool {
+        self.is_stable() && !matches!(self.function.body, Body::Host(_) | Body::HostSet(_))
     }
 
     /// Whether the same arguments give the same result within a statement.

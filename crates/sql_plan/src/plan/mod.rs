@@ -64,7 +64,7 @@ pub use node::{
 
 pub use partition::{Edge, PartitionKeys, Share, Takes};
 pub use partition_hash::HashClass;
-pub use point::{PointChange, PointInsert, PointPlan, PointRow};
+pub use point::{PointChange, PointInsert, PointPlan, PointRow, PointSelect};
 pub use walk::Visitor;
 
 use crate::types::Type;

@@ -19,11 +19,23 @@ const ROWS_MAX: usize = 64;
 #[derive(Debug)]
 pub enum PointPlan {
     /// Expressions over a row, if the row is there.
-    Select(PointRow, Vec<Expr>),
+    Select(PointSelect),
     /// Insertion of rows that are written down.
     Insert(PointInsert),
     /// Update or deletion of a row.
     Change(PointChange),
+}
+
+/// Expressions over a row.
+#[derive(Debug)]
+pub struct PointSelect {
+    /// The row.
+    pub row: PointRow,
+    /// The expressions.
+    pub output: Vec<Expr>,
+    /// Whether nothing in it calls the session, or has another value each time: it needs no
+    /// transaction where it is alone, because one row is of one moment anyway.
+    pub is_plain: bool,
 }
 
 /// A row that is found by its primary key.
@@ -68,14 +80,23 @@ pub struct PointChange {
 }
 
 impl PointPlan {
+    /// Whether it is a query that needs no transaction where it is alone.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Self::Select(select) if select.is_plain)
+    }
+
     /// The point plan of a tree, if its statement can have one.
     pub fn of(root: &Node) -> Option<Self> {
-        let point = match root {
+        let mut point = match root {
             Node::Project(project) if !project.has_sets => {
                 let Node::Scan(scan) = &project.input else {
                     return None;
                 };
-                Self::Select(row_of(scan)?, project.expressions.clone())
+                Self::Select(PointSelect {
+                    row: row_of(scan)?,
+                    output: project.expressions.clone(),
+                    is_plain: true,
+                })
             }
             Node::Modify(modify) => match &modify.change {
                 Change::Insert(insert) => {
@@ -106,11 +127,15 @@ impl PointPlan {
             },
             _ => return None,
         };
-        let mut is_fit = true;
+        let (mut is_fit, mut is_plain) = (true, true);
         let walked = root.clone().walk(0, &mut |part, _| {
             is_fit &= !matches!(part, Expr::Subquery(_) | Expr::Outer(..));
+            is_plain &= !matches!(part, Expr::Call(call) if !call.is_plain());
             Ok(is_fit)
         });
+        if let Self::Select(select) = &mut point {
+            select.is_plain = is_plain;
+        }
         (is_fit && walked.is_ok()).then_some(point)
     }
 }
