@@ -152,6 +152,21 @@ fn drain(connection: &mut Connection, mut scan: Scan, direction: Direction) -> V
     rows
 }
 
+/// A row that is read alone is the newest committed one.
+fn check_alone(client: &mut Client, table: &Table, committed: &State, random: &mut Random) {
+    let (key, mut row) = (random.key(), table.row());
+    let connection = &mut client.connection;
+    let is_open = connection.is_open();
+    match connection.get_alone(table, key, &mut row, Durability::Group) {
+        Ok(is_there) => {
+            assert!(!is_open);
+            let found = is_there.then(|| values(&row).1);
+            assert_eq!(found, committed.get(&key).copied());
+        }
+        Err(error) => assert!(is_open && matches!(error, Error::TransactionBegun)),
+    }
+}
+
 /// Whether a code belongs to another row, as changes find it.
 fn is_taken(client: &Client, committed: &State, key: i64, code: Option<i64>) -> bool {
     let mut keys = (0..KEYS.cast_signed()).filter(|other| *other != key);
@@ -280,9 +295,11 @@ fn every_read_shows_what_the_model_says() {
                 step(&mut clients[at], &table, &mut committed, &mut random);
                 let other = random.below(CONNECTIONS as u64) as usize;
                 for at in [at, other] {
-                    if clients[at].connection.is_open() {
-                        check(&mut clients[at], &table, &committed, &mut random);
+                    let client = &mut clients[at];
+                    if client.connection.is_open() {
+                        check(client, &table, &committed, &mut random);
                     }
+                    check_alone(client, &table, &committed, &mut random);
                 }
             }
             drop(clients);

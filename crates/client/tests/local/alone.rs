@@ -1,0 +1,116 @@
+//! Queries of one row that stand alone run without a transaction, and nobody can tell.
+//!
+//! Each is asked as a text, which finds its plan in the cache, and as a prepared statement.
+
+use crate::between::{Last, run};
+use crate::scratch::Scratch;
+use sql::types::Datum;
+use sql::{Session, SqlError, TransactionStatus};
+
+/// The first value of `SELECT v / d FROM t WHERE a = 1`, in both ways, which must agree.
+fn ask(session: &mut Session) -> Result<Option<String>, SqlError> {
+    let (mut first, mut last) = (Last::default(), Last::default());
+    let as_text = session.simple("SELECT v / d FROM t WHERE a = 1", &mut first);
+    let mut values = vec![Datum::Int4(1)];
+    let prepared = match session.execute_point("p", &mut values, &mut last) {
+        // A plan of another moment: it is made again, and kept.
+        Ok(None) => {
+            let bound = session.bind("", "p", &values);
+            let run = bound.and_then(|()| session.execute_portal("", 0, &mut last));
+            run.and_then(|_| session.sync())
+        }
+        other => other.map(drop),
+    };
+    match (as_text, prepared) {
+        (Ok(()), Ok(())) => {
+            assert_eq!(first.0, last.0);
+            Ok(first.0)
+        }
+        (Err(one), Err(other)) => {
+            assert_eq!(one.state, other.state);
+            Err(one)
+        }
+        (one, other) => panic!("{one:?} as a text, {other:?} prepared"),
+    }
+}
+
+fn commits(session: &mut Session) -> u64 {
+    let counted = "SELECT xact_commit FROM pg_stat_database WHERE xact_commit > 0";
+    run(session, counted).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_query_that_stands_alone_shows_what_is_committed() {
+    let (_scratch, sql) = Scratch::open("alone");
+    let (mut reader, mut writer) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut writer,
+        "CREATE TABLE t (a int PRIMARY KEY, v int, d int); INSERT INTO t VALUES (1, 8, 2)",
+    );
+    let text = "SELECT v / d FROM t WHERE a = $1";
+    reader.prepare("p", text, &[]).unwrap();
+    for _ in 0..3 {
+        assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("4"));
+    }
+    run(&mut writer, "BEGIN; UPDATE t SET v = 6");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("4"));
+    run(&mut writer, "COMMIT");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("3"));
+
+    // An error ends it alone.
+    run(&mut writer, "UPDATE t SET d = 0");
+    assert_eq!(ask(&mut reader).unwrap_err().state.0, "22012");
+    assert_eq!(reader.status(), TransactionStatus::Idle);
+    run(&mut writer, "UPDATE t SET d = 2");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("3"));
+    let before = commits(&mut writer);
+    ask(&mut reader).unwrap();
+    // The two, and the query for the first count.
+    assert_eq!(commits(&mut writer), before + 3);
+
+    // Definitions of others.
+    run(
+        &mut writer,
+        "ALTER TABLE t RENAME v TO w; ALTER TABLE t ADD v int DEFAULT 20",
+    );
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("10"));
+    run(&mut writer, "CREATE ROLE r; GRANT SELECT ON t TO r");
+    run(&mut reader, "SET ROLE r");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("10"));
+    run(&mut writer, "REVOKE SELECT ON t FROM r");
+    assert_eq!(ask(&mut reader).unwrap_err().state.0, "42501");
+    run(&mut reader, "RESET ROLE");
+
+    // In a block it is part of the transaction, and with a snapshot it reads that.
+    run(&mut reader, "BEGIN; UPDATE t SET v = 2");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("1"));
+    run(&mut reader, "ROLLBACK");
+    run(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("10"));
+    run(&mut writer, "UPDATE t SET v = 4");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("10"));
+    run(&mut reader, "COMMIT");
+    assert_eq!(ask(&mut reader).unwrap().as_deref(), Some("2"));
+
+    run(&mut writer, "DROP TABLE t");
+    assert_eq!(ask(&mut reader).unwrap_err().state.0, "42P01");
+}
+
+#[test]
+fn what_calls_the_session_has_a_transaction() {
+    let (_scratch, sql) = Scratch::open("alone-host");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1); CREATE SEQUENCE s; LISTEN c",
+    );
+    for number in 1..4 {
+        let next = run(&mut session, "SELECT nextval('s') FROM t WHERE a = 1");
+        assert_eq!(next, Some(number.to_string()));
+        run(&mut session, "SELECT pg_notify('c', '') FROM t WHERE a = 1");
+        assert_eq!(session.take_notifications().len(), 1);
+        let is_now = "SELECT now() = statement_timestamp() AND now() <= clock_timestamp() \
+                      FROM t WHERE a = 1";
+        assert_eq!(run(&mut session, is_now).as_deref(), Some("t"));
+    }
+}
