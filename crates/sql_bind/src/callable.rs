@@ -10,7 +10,7 @@ use crate::types::Kind::{
 };
 use crate::types::function::array::{element, slice};
 use crate::types::function::array_assign::{with_element, with_slice};
-use crate::types::function::json::jsonb;
+use crate::types::function::json::made_jsonb;
 use crate::types::function::session::{
     ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES,
 };
@@ -127,7 +127,7 @@ const TABLE: &[Function] = &[
                 value => Json::clone(value.jsonb()?),
             };
             json.assign(&path, &value)?;
-            Ok(jsonb(json))
+            made_jsonb(json)
         },
     )
     .nullable(),

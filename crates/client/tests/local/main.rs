@@ -6,6 +6,7 @@
 
 mod alone;
 mod between;
+mod catalogues;
 mod columns;
 mod database_rights;
 mod keys;

@@ -29,6 +29,10 @@ impl Session {
             .lock_table(&table, TableLock::Exclusive, wait)?;
         self.sql.refresh(&mut self.environment.names.catalog);
         self.transaction.defines = true;
+        // The transaction has defined nothing before its savepoints, and others may have.
+        for savepoint in &mut self.transaction.savepoints {
+            savepoint.catalog = Arc::clone(&self.environment.names.catalog);
+        }
         Ok(())
     }
 

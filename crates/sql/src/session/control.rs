@@ -6,6 +6,7 @@
 //! in force then does not name are dropped.
 
 use super::Session;
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Deferred, Loose, Savepoint, Transaction};
@@ -148,6 +149,7 @@ impl Session {
                 let mut shared = sql.catalog_to_replace();
                 let committed = self.connection.commit(durability);
                 if committed.is_ok() {
+                    self.forget_ended(&shared);
                     *shared = Arc::clone(self.catalog());
                 }
                 committed
@@ -162,6 +164,18 @@ impl Session {
         self.announce(announced);
         drop(turn);
         Ok(())
+    }
+
+    /// Takes the temporary objects of sessions that have ended since the transaction has its own
+    /// catalogue out of that: they are no longer in the one that it is going to replace.
+    fn forget_ended(&mut self, shared: &Catalog) {
+        let names = &mut self.environment.names;
+        let own = names.temporary;
+        let schemas = names.catalog.temporary_schemas();
+        let ended = schemas.filter(|oid| Some(*oid) != own && shared.object(*oid).is_none());
+        for schema in ended.collect::<Vec<_>>() {
+            Arc::make_mut(&mut names.catalog).remove_schema(schema);
+        }
     }
 
     /// Listens to other channels, and tells others what the transaction has announced.

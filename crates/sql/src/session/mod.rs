@@ -43,7 +43,7 @@ pub use describe::Description;
 pub use extended::{Described, Parameters};
 pub(crate) use settings::shown_name;
 
-use crate::catalog::{Body, Catalog, Object, Oid};
+use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
 use crate::run::PointMemory;
 use crate::sink::RowSink;
@@ -102,24 +102,8 @@ impl Drop for Session {
         let Some(temporary) = self.environment.names.temporary else {
             return;
         };
-        let own = |catalog: &Catalog| {
-            let is_own = |object: &Object| object.namespace == temporary;
-            let objects = catalog.objects().filter(|object| match &object.body {
-                Body::Access(access) => {
-                    let object = catalog.object(access.object);
-                    object.is_some_and(|object| is_own(object))
-                }
-                _ => is_own(object),
-            });
-            objects.cloned().collect::<Vec<_>>()
-        };
         let mut shared = self.sql.catalog_to_replace();
-        let objects = own(&shared);
-        let catalog = Arc::make_mut(&mut shared);
-        for object in &objects {
-            catalog.remove(object.oid);
-        }
-        catalog.remove(temporary);
+        let objects = Arc::make_mut(&mut shared).remove_schema(temporary);
         drop(shared);
         for object in objects {
             if let Body::Table(table) = &object.body {

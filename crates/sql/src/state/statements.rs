@@ -220,11 +220,12 @@ impl Statements {
 
 impl Kept {
     fn forget_oldest(&mut self) {
-        let mut moments: Vec<i64> = self.all.values().map(|one| one.used_at()).collect();
-        let place = moments.len() / 20;
-        let (_, last, _) = moments.select_nth_unstable(place);
+        let place_of = |statement: &Statement| (statement.used_at(), statement.role, statement.id);
+        let mut places: Vec<_> = self.all.values().map(|one| place_of(one)).collect();
+        let count = places.len() / 20;
+        let (_, last, _) = places.select_nth_unstable(count);
         let last = *last;
-        self.retain(|statement| statement.used_at() > last);
+        self.retain(|statement| place_of(statement) > last);
     }
 
     /// Forgets all others.

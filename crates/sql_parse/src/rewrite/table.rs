@@ -115,8 +115,10 @@ impl Words<'_> {
             let is_action = self.is(at, "ON")
                 && self.is_any(at + 1, &["DELETE", "UPDATE"])
                 && self.is(at + 2, "SET")
-                && self.is_token(at + 4, &Token::LParen);
-            let (Some(table), true) = (references, is_action) else {
+                && self.is_token(at + 4, &Token::LParen)
+                && matches!(self.token(at + 5), Some(Token::Word(_)));
+            // A second list of one key stays, and is an error.
+            let Some(table) = references.take_if(|_| is_action) else {
                 continue;
             };
             let end = self.after_bracket(at + 4);
@@ -158,6 +160,9 @@ impl Words<'_> {
 
     /// `WHERE` of `COPY`: a column after those of the table.
     pub(super) fn copied_rows(&mut self) {
+        if self.is_token(1, &Token::LParen) {
+            return;
+        }
         let (mut at, mut columns) = (1, None);
         while at < self.len() && !self.is(at, "WHERE") {
             if self.is_any(at, &["FROM", "TO"]) && columns.is_none() {

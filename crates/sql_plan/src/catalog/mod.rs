@@ -213,6 +213,29 @@ impl Catalog {
         self.handles.remove(&oid);
     }
 
+    /// Takes a schema out, with all that is in it, which it returns.
+    pub fn remove_schema(&mut self, schema: Oid) -> Vec<Arc<Object>> {
+        let is_within = |object: &Object| object.namespace == schema;
+        let objects = self.objects().filter(|object| match &object.body {
+            Body::Access(access) => self.object(access.object).is_some_and(|one| is_within(one)),
+            _ => is_within(object),
+        });
+        let objects: Vec<_> = objects.cloned().collect();
+        for object in &objects {
+            self.remove(object.oid);
+        }
+        self.remove(schema);
+        objects
+    }
+
+    /// The schemas of the temporary objects of all sessions.
+    pub fn temporary_schemas(&self) -> impl Iterator<Item = Oid> + '_ {
+        let schemas = self.objects().filter(|object| {
+            matches!(object.body, Body::Schema) && object.name.starts_with("pg_temp_")
+        });
+        schemas.map(|schema| schema.oid)
+    }
+
     fn forget_names(&mut self, oid: Oid) {
         let Some(old) = self.objects.get(&oid).cloned() else {
             return;

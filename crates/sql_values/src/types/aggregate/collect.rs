@@ -7,7 +7,7 @@ use super::super::array::{Array, Dimension};
 use super::super::context::CallContext;
 use super::super::datum::Datum;
 use super::super::function::Function;
-use super::super::function::json::{jsonb, kind_of};
+use super::super::function::json::{kind_of, made_jsonb};
 use super::super::json::{Json, convert, quote};
 use super::super::kind::Kind::{
     self, Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
@@ -229,11 +229,10 @@ impl Accumulator for JsonElements {
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        Ok(if self.elements.is_empty() {
-            Datum::Null
-        } else {
-            jsonb(Json::Array(self.elements.clone()))
-        })
+        match self.elements.is_empty() {
+            true => Ok(Datum::Null),
+            false => made_jsonb(Json::Array(self.elements.clone())),
+        }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -261,11 +260,10 @@ impl Accumulator for JsonPairs {
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        Ok(if self.pairs.is_empty() {
-            Datum::Null
-        } else {
-            jsonb(Json::object(self.pairs.clone()))
-        })
+        match self.pairs.is_empty() {
+            true => Ok(Datum::Null),
+            false => made_jsonb(Json::object(self.pairs.clone())),
+        }
     }
 
     fn memory_bytes(&self) -> usize {

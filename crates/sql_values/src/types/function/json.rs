@@ -20,9 +20,18 @@ pub(super) fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// A tree as a value.
+/// A part of a tree, or one that is nested no more deeply, as a value.
 pub fn jsonb(json: Json) -> Datum {
     Datum::Jsonb(Arc::new(json))
+}
+
+/// A tree made of others as a value.
+///
+/// # Errors
+///
+/// 54001 if it is nested too deeply.
+pub fn made_jsonb(json: Json) -> Result<Datum> {
+    json.checked().map(jsonb)
 }
 
 fn jsonb_or_null(json: Option<&Json>) -> Datum {

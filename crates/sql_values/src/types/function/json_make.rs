@@ -10,7 +10,7 @@ use super::super::kind::Kind::{
     self, Any, AnyArray, AnyElement, Bool, Json as JsonKind, Jsonb, Record as RecordKind, Text,
 };
 use super::Function;
-use super::json::{bad, container, jsonb, kind_of, parsed, path, without_path};
+use super::json::{bad, container, jsonb, kind_of, made_jsonb, parsed, path, without_path};
 use crate::error::{Result, SqlError, SqlState};
 
 const TEXTS: Kind = Kind::Array(&Text);
@@ -21,8 +21,7 @@ fn set(a: &[Datum]) -> Result<Datum> {
     if json.is_empty() && !creates {
         return Ok(a[0].clone());
     }
-    json.with_path(&path(&a[1])?, a[2].jsonb()?, creates)
-        .map(jsonb)
+    made_jsonb(json.with_path(&path(&a[1])?, a[2].jsonb()?, creates)?)
 }
 
 /// `jsonb_set_lax`: NULL as the new value is treated as the last argument says.
@@ -62,9 +61,8 @@ fn set_lax(a: &[Datum]) -> Result<Datum> {
 
 fn insert(a: &[Datum]) -> Result<Datum> {
     let after = a.get(3).map_or(Ok(false), Datum::bool)?;
-    container(a, "cannot set path in scalar")?
-        .with_inserted(&path(&a[1])?, a[2].jsonb()?, after)
-        .map(jsonb)
+    let json = container(a, "cannot set path in scalar")?;
+    made_jsonb(json.with_inserted(&path(&a[1])?, a[2].jsonb()?, after)?)
 }
 
 /// Appends a node without the pairs whose value is null.
@@ -178,7 +176,7 @@ fn build_jsonb_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         let key = convert::key(key, *key_kind, &context.context)?;
         pairs.push((key, convert::tree(value, *kind, &context.context)?));
     }
-    Ok(jsonb(Json::object(pairs)))
+    made_jsonb(Json::object(pairs))
 }
 
 fn build_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
@@ -196,7 +194,7 @@ fn build_jsonb_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let all = all
         .iter()
         .map(|(value, kind)| convert::tree(value, *kind, &context.context));
-    Ok(jsonb(Json::Array(all.collect::<Result<_>>()?)))
+    made_jsonb(Json::Array(all.collect::<Result<_>>()?))
 }
 
 /// Pairs of texts: two of a row of an array, or one of each of two arrays.
@@ -278,7 +276,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .stable(),
     Function::scalar("to_jsonb", &[AnyElement], Jsonb, |context, a| {
-        convert::tree(&a[0], kind_of(context, a, 0), &context.context).map(jsonb)
+        made_jsonb(convert::tree(
+            &a[0],
+            kind_of(context, a, 0),
+            &context.context,
+        )?)
     })
     .stable(),
     Function::scalar(

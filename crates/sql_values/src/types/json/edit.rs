@@ -3,6 +3,7 @@
 //! Trees are immutable: each change makes a new tree that shares nothing with the old one. Negative
 //! positions of arrays count from the end.
 
+use super::text::{DEPTH_MAX, too_deep};
 use super::value::{Json, place};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -14,6 +15,9 @@ fn bad(message: &str) -> SqlError {
 pub fn index_of(step: &str) -> Option<i64> {
     step.trim().parse::<i32>().ok().map(i64::from)
 }
+
+/// Most elements that an assignment adds to arrays before the places that it names.
+const ADDED_MAX: usize = 1 << 22;
 
 impl Json {
     /// The part at the end of a path.
@@ -148,9 +152,44 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// 22023 if a scalar is on the way, or a place is before the beginning of an array.
+    /// 22023 if a scalar is on the way, or a place is before the beginning of an array; 54001 if
+    /// the path is too deep, 54000 if a place is too far behind the end of an array.
     pub fn assign(&mut self, path: &[&str], value: &Self) -> Result<()> {
+        if path.len() > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let ahead = path.iter().filter_map(|step| index_of(step));
+        let added = ahead.map(|index| usize::try_from(index).unwrap_or(0));
+        if added.sum::<usize>() > ADDED_MAX {
+            let message =
+                format!("number of jsonb array elements exceeds the maximum allowed ({ADDED_MAX})");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
         self.assign_from(path, 0, value)
+    }
+
+    /// The value, unless it is nested too deeply to be walked. Its parts are not.
+    ///
+    /// # Errors
+    ///
+    /// 54001.
+    pub fn checked(self) -> Result<Self> {
+        match self.fits(DEPTH_MAX) {
+            true => Ok(self),
+            false => Err(too_deep()),
+        }
+    }
+
+    /// Whether it has at most so many levels.
+    fn fits(&self, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else {
+            return self.is_scalar();
+        };
+        match self {
+            Self::Array(elements) => elements.iter().all(|one| one.fits(below)),
+            Self::Object(pairs) => pairs.iter().all(|(_, one)| one.fits(below)),
+            _ => true,
+        }
     }
 
     fn assign_from(&mut self, path: &[&str], level: usize, value: &Self) -> Result<()> {

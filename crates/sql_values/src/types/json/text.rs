@@ -9,7 +9,14 @@ use crate::error::{Result, SqlError, SqlState};
 use std::fmt::{self, Display, Write as _};
 
 /// Arrays and objects within each other; more could exhaust the stack of a thread.
-const DEPTH_MAX: usize = 250;
+pub(super) const DEPTH_MAX: usize = 250;
+
+/// The error of a value that is nested more deeply.
+pub(super) fn too_deep() -> SqlError {
+    let message = "stack depth limit exceeded";
+    let hint = format!("JSON may be nested {DEPTH_MAX} levels deep; split the value.");
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message).hint(hint)
+}
 
 /// A node of a text of JSON, with the range of bytes where it stands.
 #[derive(Clone, Debug)]
@@ -137,16 +144,10 @@ impl Reader<'_> {
 
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(SqlError::new(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                "stack depth limit exceeded",
-            )
-            .hint(format!(
-                "JSON may be nested {DEPTH_MAX} levels deep; split the value."
-            )));
+        match self.depth > DEPTH_MAX {
+            true => Err(too_deep()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn object(&mut self) -> Result<Content> {

@@ -7,7 +7,8 @@ use super::super::datum::Datum;
 use super::super::function::Function;
 use super::super::function::array::{append, concatenate, contains, overlaps, prepend};
 use super::super::function::json::{
-    has_keys, json_part, json_path, jsonb, jsonb_part, jsonb_path, without_keys, without_path,
+    has_keys, json_part, json_path, jsonb, jsonb_part, jsonb_path, made_jsonb, without_keys,
+    without_path,
 };
 use super::super::kind::Kind::{
     self, AnyArray, AnyCompatible, AnyCompatibleArray, Bool, Int4, Json, Jsonb, Text,
@@ -49,7 +50,7 @@ pub(super) const OPERATORS: &[Function] = &[
     }),
     Function::scalar("#-", &[Jsonb, TEXTS], Jsonb, |_, a| without_path(a)),
     Function::scalar("||", &[Jsonb, Jsonb], Jsonb, |_, a| {
-        Ok(jsonb(a[0].jsonb()?.joined(a[1].jsonb()?)))
+        made_jsonb(a[0].jsonb()?.joined(a[1].jsonb()?))
     }),
     Function::scalar(
         "||",
