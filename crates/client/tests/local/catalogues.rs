@@ -8,16 +8,25 @@ fn what_others_define_after_a_savepoint_stays_after_a_rollback_to_it() {
     let (_scratch, sql) = Scratch::open("catalogue-savepoint");
     let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
     run(&mut one, "BEGIN; SAVEPOINT s; SAVEPOINT t");
-    run(&mut other, "CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (1)");
+    run(
+        &mut other,
+        "CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (1)",
+    );
     run(&mut one, "CREATE TABLE first (a int); ROLLBACK TO s");
-    assert_eq!(run(&mut one, "SELECT count(*) FROM theirs").as_deref(), Some("1"));
+    assert_eq!(
+        run(&mut one, "SELECT count(*) FROM theirs").as_deref(),
+        Some("1")
+    );
     assert_eq!(
         run(&mut one, "SELECT to_regclass('first') IS NULL").as_deref(),
         Some("t")
     );
     run(&mut one, "CREATE TABLE second (a int); COMMIT");
     for session in [&mut one, &mut other] {
-        let count = run(session, "SELECT count(*) FROM theirs, (SELECT count(*) FROM second) s");
+        let count = run(
+            session,
+            "SELECT count(*) FROM theirs, (SELECT count(*) FROM second) s",
+        );
         assert_eq!(count.as_deref(), Some("1"));
     }
 }
@@ -26,13 +35,25 @@ fn what_others_define_after_a_savepoint_stays_after_a_rollback_to_it() {
 fn temporary_objects_of_an_ended_session_do_not_come_back() {
     let (_scratch, sql) = Scratch::open("catalogue-temporary");
     let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
-    run(&mut other, "CREATE TEMP TABLE theirs (a serial); CREATE TEMP VIEW v AS TABLE theirs");
-    run(&mut one, "CREATE TEMP TABLE own (a int); INSERT INTO own VALUES (1)");
+    run(
+        &mut other,
+        "CREATE TEMP TABLE theirs (a serial); CREATE TEMP VIEW v AS TABLE theirs",
+    );
+    run(
+        &mut one,
+        "CREATE TEMP TABLE own (a int); INSERT INTO own VALUES (1)",
+    );
     run(&mut one, "BEGIN; CREATE TABLE made (a int)");
     drop(other);
     run(&mut one, "COMMIT");
     let left = "SELECT count(*) FROM pg_class WHERE relname IN ('theirs', 'theirs_a_seq', 'v')";
     assert_eq!(run(&mut one, left).as_deref(), Some("0"));
-    assert_eq!(run(&mut one, "SELECT count(*) FROM own").as_deref(), Some("1"));
-    assert_eq!(run(&mut one, "SELECT count(*) FROM made").as_deref(), Some("0"));
+    assert_eq!(
+        run(&mut one, "SELECT count(*) FROM own").as_deref(),
+        Some("1")
+    );
+    assert_eq!(
+        run(&mut one, "SELECT count(*) FROM made").as_deref(),
+        Some("0")
+    );
 }

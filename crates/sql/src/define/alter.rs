@@ -5,13 +5,13 @@
 //! been looked at.
 
 use super::column::{DEFAULT, Written};
-use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody};
+use crate::catalog::{Body, Catalog, Column, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
-use crate::types::Type;
+use crate::types::{Kind, Type};
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
@@ -235,6 +235,7 @@ impl Session {
             return Err(no_column(name, &table));
         };
         self.refuse_partition_key(&old, at, (name, &table), "drop")?;
+        self.refuse_kept_rows(oid, &table)?;
         self.drop_readers_of_column((&object, at), name, cascade)?;
         let mut gone: Vec<String> = Vec::new();
         for constraint in &old.constraints {
@@ -309,6 +310,28 @@ impl Session {
                     "cannot {verb} column \"{name}\" because it is part of the partition key of relation \"{table}\""
                 );
                 return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a column of another table has rows of this one as its values: they are kept as they
+    /// were, and have their columns by place.
+    fn refuse_kept_rows(&self, oid: Oid, table: &str) -> Result<()> {
+        let catalog = self.catalog();
+        let tables = catalog.objects().filter_map(|object| match &object.body {
+            Body::Table(body) => Some((object, body)),
+            _ => None,
+        });
+        for (object, body) in tables {
+            let mut columns = body.columns.iter();
+            if let Some(column) = columns.find(|one| has_rows_of(catalog, one.data_type.kind, oid))
+            {
+                let (other, column) = (&object.name, &column.name);
+                let message = format!(
+                    "cannot alter table \"{table}\" because column \"{other}.{column}\" uses its row type"
+                );
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
         }
         Ok(())
@@ -423,6 +446,9 @@ impl Session {
                 let target = type_named(&self.environment.names, data_type)?;
                 self.refuse_partition_key(body, at, (name, &table), "alter")?;
                 self.refuse_readers_of_column(oid, at, name)?;
+                if body.columns[at].data_type.kind != target.data_type.kind {
+                    self.refuse_kept_rows(oid, &table)?;
+                }
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
             other @ AlterColumnOperation::GenericOptions { .. } => {
@@ -517,4 +543,20 @@ pub(super) fn table_body(object: &mut Object) -> Result<&mut TableBody> {
 pub(super) fn no_column(name: &str, table: &str) -> SqlError {
     let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+/// Whether values of a type are rows of a table, or have some in them.
+fn has_rows_of(catalog: &Catalog, kind: Kind, table: Oid) -> bool {
+    let (Kind::Composite(oid) | Kind::CompositeArray(oid)) = kind else {
+        return false;
+    };
+    let below = |kind: Kind| has_rows_of(catalog, kind, table);
+    oid == table
+        || catalog
+            .object(oid)
+            .is_some_and(|object| match &object.body {
+                Body::Table(body) => body.columns.iter().any(|one| below(one.data_type.kind)),
+                Body::Composite(fields) => fields.iter().any(|(_, one)| below(one.kind)),
+                _ => false,
+            })
 }

@@ -412,17 +412,29 @@ fn parse_record(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Res
         let of_shape = known
             .as_ref()
             .and_then(|known| known.types.get(place as usize));
-        let of_shape = of_shape
-            .map(|found| found.kind)
-            .filter(|kind| kind.oid() == oid);
+        let expected = of_shape.map(|found| found.kind);
+        let of_shape = expected.filter(|kind| kind.oid() == oid);
         let kind = of_shape
             .or_else(|| Kind::from_oid(oid))
             .ok_or_else(|| bad(&format!("type with OID {oid} does not exist")))?;
+        if let Some(expected) = expected.filter(|expected| *expected != kind) {
+            let expected = expected.oid();
+            let message = format!(
+                "binary data has type {oid} instead of expected {expected} in record column {}",
+                place + 1
+            );
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
         fields.push(parse_sized(kind, bytes, context)?);
         shape.names.push(format!("f{}", place + 1).into());
         shape.types.push(kind.plain());
     }
     let shape = match known {
+        // A row from before its table had further columns.
+        Some(known) if fields.len() < known.types.len() => {
+            fields.resize(known.types.len(), Datum::Null);
+            known
+        }
         Some(known) if known.types.len() != fields.len() => {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

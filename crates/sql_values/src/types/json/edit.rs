@@ -13,7 +13,7 @@ fn bad(message: &str) -> SqlError {
 
 /// A step of a path, as a place in an array.
 pub fn index_of(step: &str) -> Option<i64> {
-    step.trim().parse::<i32>().ok().map(i64::from)
+    step.trim_start().parse::<i32>().ok().map(i64::from)
 }
 
 /// Most elements that an assignment adds to arrays before the places that it names.
