@@ -64,10 +64,12 @@ impl Memory {
         }
     }
 
-    /// Whether it is as new, with this limit and so many operators.
-    pub fn is_unused(&self, limit_bytes: u64, operators: usize) -> bool {
-        let is_so = (self.limit_bytes, self.operators) == (limit_bytes, operators as u64);
-        is_so && self.pool.is_none()
+    /// Makes it that of another statement of the session; false if nobody can, because the last one
+    /// has taken some of it.
+    pub fn renew(&mut self, limit_bytes: u64, operators: usize) -> bool {
+        self.limit_bytes = limit_bytes;
+        self.operators = operators as u64;
+        self.pool.is_none()
     }
 
     /// The part of an operator that begins.

@@ -111,7 +111,7 @@ impl State {
             && self.system.is_empty()
             && self.changed.is_none()
             && self.late.is_none()
-            && self.memory.is_unused(limit_bytes, operators)
+            && self.memory.renew(limit_bytes, operators)
     }
 }
 
