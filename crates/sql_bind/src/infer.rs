@@ -84,8 +84,11 @@ impl Binder<'_> {
                 .collect());
         };
         let keys = form.keys.iter();
-        keys.map(|key| self.over_row(table, &parse_expression(key)?))
-            .collect()
+        let is_stored = std::mem::replace(&mut self.is_stored, true);
+        let keys = keys.map(|key| self.over_row(table, &parse_expression(key)?));
+        let keys = keys.collect();
+        self.is_stored = is_stored;
+        keys
     }
 
     /// An expression over the row of a table.

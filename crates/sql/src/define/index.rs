@@ -240,6 +240,7 @@ impl Session {
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
         let columns = body.columns.iter();
         let columns = columns.map(|column| (column.name.clone(), column.data_type));
+        binder.read_new();
         let bound = binder.stored(text, row_scope(&object.name, columns)?)?;
         let is_changing = bound.any(|part, _| match part {
             PlanExpr::Call(call) => call.function.volatility != Volatility::Immutable,
