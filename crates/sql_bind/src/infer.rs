@@ -6,7 +6,7 @@
 use super::scope::Clause;
 use super::select::row_scope;
 use super::table::BoundTable;
-use super::{Binder, ident_text};
+use super::{Binder, TextOrigin, ident_text};
 use crate::catalog::{Index, IndexForm};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Target, UniqueKey};
@@ -84,10 +84,10 @@ impl Binder<'_> {
                 .collect());
         };
         let keys = form.keys.iter();
-        let is_stored = std::mem::replace(&mut self.is_stored, true);
+        let origin = std::mem::replace(&mut self.origin, TextOrigin::Catalogue);
         let keys = keys.map(|key| self.over_row(table, &parse_expression(key)?));
         let keys = keys.collect();
-        self.is_stored = is_stored;
+        self.origin = origin;
         keys
     }
 

@@ -313,11 +313,10 @@ impl Session {
     /// Functions whose arguments have defaults that name a function, a type or a sequence.
     pub(super) fn functions_by_default(&self, wanted: Oid) -> Vec<(String, Dependent)> {
         let catalog = self.catalog();
-        let is_named = match catalog.object(wanted).map(|object| &object.body) {
-            Some(Body::Function(_) | Body::Sequence(_)) => true,
-            Some(Body::Enum(_) | Body::Domain(_) | Body::Composite(_)) => true,
-            _ => false,
-        };
+        let is_named = !matches!(
+            catalog.object(wanted).map(|object| &object.body),
+            None | Some(Body::Table(_) | Body::View(_))
+        );
         let objects = catalog.objects().filter(|object| {
             let Body::Function(function) = &object.body else {
                 return false;

@@ -430,7 +430,7 @@ impl Session {
     /// All rows of a query of tables that are locked.
     pub(super) fn query_rows(&mut self, text: &str) -> Result<Vec<Row>> {
         let plan = match sql_parse::parse(text)?.as_slice() {
-            [parsed] => self.plan_with(parsed, |binder| binder.read_stored())?,
+            [parsed] => self.plan_stored(parsed)?,
             _ => None,
         };
         let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;

@@ -98,8 +98,15 @@ impl Session {
         self.plan_with(parsed, |binder| binder.declare(declared))
     }
 
+    /// The plan of a statement of the catalogue.
+    pub(crate) fn plan_stored(&self, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
+        self.plan_with(parsed, |binder| {
+            binder.read_stored();
+        })
+    }
+
     /// The plan of a statement, by a binder that is prepared for it.
-    pub(crate) fn plan_with(
+    fn plan_with(
         &self,
         parsed: &Parsed,
         prepare: impl FnOnce(&mut Binder<'_>),
