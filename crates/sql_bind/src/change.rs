@@ -423,7 +423,12 @@ fn read_to_set(at: usize, value: &Expr) -> Option<&Expr> {
     };
     let parts = ["array_assign", "array_assign_slice", "jsonb_assign"];
     let is_part = parts.contains(&call.function.name);
-    let is_own = matches!(before, Expr::Column(own, _) if *own == at);
+    // Several parts of one column are assigned one after the other.
+    let is_own = match before {
+        Expr::Column(own, _) => *own == at,
+        Expr::Call(_) => read_to_set(at, before).is_none(),
+        _ => false,
+    };
     let is_fixed = !rest.iter().any(Expr::reads_row);
     (!(is_part && is_own && is_fixed)).then_some(value)
 }

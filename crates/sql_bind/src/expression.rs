@@ -3,7 +3,6 @@
 //! Chains of one operator are read from their left end, however long they are; everything else is
 //! bound by recursion, whose depth is bounded.
 
-use super::scope::Clause;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -548,8 +547,10 @@ impl Binder<'_> {
 
     fn collate(&mut self, operand: &Tree, collation: &ast::ObjectName) -> Result<Expr> {
         let operand = self.expression(operand)?;
-        let collatable = super::check_collatable(operand.kind());
-        collatable.map_err(|error| self.at(collation.span(), error))?;
+        if !self.is_of_catalogue() {
+            let collatable = super::check_collatable(operand.kind());
+            collatable.map_err(|error| self.at(collation.span(), error))?;
+        }
         let (_, name) = super::object_name(collation)?;
         if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
             let is_text = matches!(operand.kind(), Kind::Text | Kind::Varchar | Kind::Unknown);
@@ -665,8 +666,7 @@ impl Binder<'_> {
     /// Fails if one comparison stands beside another, which PostgreSQL does not read. Texts that
     /// the catalogue keeps may have them.
     fn check_chain(&self, chain: &[(&BinaryOperator, &Tree)]) -> Result<()> {
-        let is_stored = |scope: &super::scope::Scope| scope.clause == Clause::Stored;
-        if !self.views.is_empty() || self.scopes.iter().any(is_stored) {
+        if self.is_of_catalogue() {
             return Ok(());
         }
         let pairs = chain.windows(2);

@@ -569,7 +569,8 @@ impl Binder<'_> {
             has_ordinality,
         };
         let is_value = is_value && !has_ordinality;
-        let mut source = self.source_of(node.into(), &shown, outputs)?;
+        let node = self.with_domains(node.into(), alias, &columns)?;
+        let mut source = self.source_of(node, &shown, outputs)?;
         for table in &mut source.scope.tables {
             table.is_value = is_value;
         }

@@ -6,7 +6,7 @@
 use super::scope::{Clause, Scope};
 use super::{Binder, ident_text, object_name, type_named};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Expr;
+use crate::plan::{Expr, Node, Project};
 use crate::types::{Kind, RecordShape, Type};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, TableAlias};
 use std::sync::Arc;
@@ -56,6 +56,40 @@ impl Binder<'_> {
         let nulls = shape.types.iter().map(|one| Expr::null(*one)).collect();
         let row = Expr::Row(nulls, Arc::new(shape));
         self.call(&name, vec![json?, row]).map(Some)
+    }
+
+    /// Rows whose columns are declared in an alias, with the conditions of domains.
+    pub(super) fn with_domains(
+        &mut self,
+        rows: Node,
+        alias: Option<&TableAlias>,
+        columns: &[(String, Type)],
+    ) -> Result<Node> {
+        let declared = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        if declared.len() != columns.len() {
+            return Ok(rows);
+        }
+        let (mut expressions, mut has_domains) = (Vec::new(), false);
+        for (at, (column, (_, found))) in declared.iter().zip(columns).enumerate() {
+            let read = Expr::Column(at, *found);
+            let data_type = column.data_type.as_ref();
+            let named = data_type
+                .map(|one| type_named(self.names, one))
+                .transpose()?;
+            expressions.push(match named.and_then(|named| named.domain) {
+                Some(domain) => {
+                    has_domains = true;
+                    self.checked_by(read, domain)?
+                }
+                None => read,
+            });
+        }
+        let checked = Project {
+            input: rows.clone(),
+            expressions,
+            has_sets: false,
+        };
+        Ok(if has_domains { checked.into() } else { rows })
     }
 
     /// Names and types of a function's columns.

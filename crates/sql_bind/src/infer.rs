@@ -6,7 +6,7 @@
 use super::scope::Clause;
 use super::select::row_scope;
 use super::table::BoundTable;
-use super::{Binder, ident_text};
+use super::{Binder, TextOrigin, ident_text};
 use crate::catalog::{Index, IndexForm};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Target, UniqueKey};
@@ -84,8 +84,11 @@ impl Binder<'_> {
                 .collect());
         };
         let keys = form.keys.iter();
-        keys.map(|key| self.over_row(table, &parse_expression(key)?))
-            .collect()
+        let origin = std::mem::replace(&mut self.origin, TextOrigin::Catalogue);
+        let keys = keys.map(|key| self.over_row(table, &parse_expression(key)?));
+        let keys = keys.collect();
+        self.origin = origin;
+        keys
     }
 
     /// An expression over the row of a table.

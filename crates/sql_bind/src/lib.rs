@@ -144,9 +144,21 @@ pub struct Binder<'b> {
     role: u32,
     /// The names of the text, if they are asked for.
     log: Option<std::cell::RefCell<resolved::Log>>,
+    /// The text that is bound.
+    origin: TextOrigin,
     /// Calls of functions of users, where they are kept.
     calls: Option<Vec<KeptCall>>,
     depth: usize,
+}
+
+/// A text by the place that it comes from. Those of the catalogue may have what earlier builds have
+/// taken, and no statement of today may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextOrigin {
+    Statement,
+    Catalogue,
+    /// Texts that go to the catalogue are new ones of a statement.
+    ForCatalogue,
 }
 
 /// A call of a function of a user that is printed, and not run: a column in its place.
@@ -206,9 +218,25 @@ impl<'b> Binder<'b> {
             views: Vec::new(),
             role: names.role,
             log: None,
+            origin: TextOrigin::Statement,
             calls: None,
             depth: 0,
         }
+    }
+
+    /// Reads texts of the catalogue, which may have what earlier builds have taken.
+    pub fn read_stored(&mut self) {
+        self.origin = TextOrigin::Catalogue;
+    }
+
+    /// Reads texts that are new, and held to what statements may have.
+    pub fn read_new(&mut self) {
+        self.origin = TextOrigin::ForCatalogue;
+    }
+
+    /// Whether the part that is bound comes from a text of the catalogue.
+    fn is_of_catalogue(&self) -> bool {
+        self.origin == TextOrigin::Catalogue || !self.views.is_empty()
     }
 
     /// Keeps calls of functions of users in place of their queries, for a text.
@@ -396,6 +424,9 @@ impl<'b> Binder<'b> {
         let places = LineIndex::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);
         binder.calls = self.calls.take();
+        if self.origin != TextOrigin::ForCatalogue {
+            binder.origin = TextOrigin::Catalogue;
+        }
         binder.views.clone_from(&self.views);
         let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);
         self.calls = binder.calls.take();

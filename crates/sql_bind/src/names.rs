@@ -21,6 +21,8 @@ pub struct SessionNames {
     pub temporary: Option<Oid>,
     /// The role whose privileges count.
     pub role: Oid,
+    /// Whether no privileges are looked at: a text is read, and not the rows that it asks for.
+    pub has_all_rights: bool,
 }
 
 impl SessionNames {
@@ -31,6 +33,7 @@ impl SessionNames {
             search_path: vec!["public".to_owned()],
             temporary: None,
             role: OWNER,
+            has_all_rights: false,
         }
     }
 
@@ -100,7 +103,7 @@ impl SessionNames {
 
     /// Fails unless a role has one of some privileges on an object, and may use its schema.
     pub fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
-        if self.catalog.is_superuser(role) {
+        if self.has_all_rights || self.catalog.is_superuser(role) {
             return Ok(());
         }
         if let Some(schema) = self.catalog.object(object.namespace)

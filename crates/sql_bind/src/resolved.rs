@@ -6,9 +6,9 @@
 //! uses without an alias keeps that name there as its alias, and a column by which it joins tables
 //! with `USING` keeps its name in a list after the alias.
 
-use super::Binder;
 use super::names::{SessionNames, quoted};
 use super::scope::{Clause, Scope, ScopeColumn, ScopeTable};
+use super::{Binder, TextOrigin};
 use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
 use crate::plan::Expr as Constant;
@@ -209,7 +209,10 @@ impl Resolved {
     /// Whether the text names a relation, a function or a type.
     pub fn names_object(&self, wanted: Oid) -> bool {
         let mut found = self.log.found.values();
-        found.any(|found| matches!(found, Found::Object { oid, .. } if *oid == wanted))
+        found.any(|found| match found {
+            Found::Object { oid, .. } | Found::Sequence { oid } => *oid == wanted,
+            _ => false,
+        })
     }
 
     /// Whether the text names a column of a table.
@@ -299,6 +302,7 @@ impl<'b> Binder<'b> {
         // The places of names are not known where `SEARCH` and `CYCLE` were read in other words.
         let has_places = !self.places.text().contains(sql_parse::MARK);
         self.log = has_places.then(RefCell::default);
+        self.origin = TextOrigin::Catalogue;
         let bound = self.query(query);
         let log = self.log.take().unwrap_or_default().into_inner();
         let text = self.places.text().to_owned();
@@ -321,6 +325,7 @@ impl<'b> Binder<'b> {
         (scope, table): (Scope, Option<Oid>),
     ) -> Result<Resolved> {
         self.log = Some(RefCell::default());
+        self.origin = TextOrigin::Catalogue;
         let (bound, _) = self.expression_in(scope, Clause::Stored, tree);
         let bound = bound.and_then(|bound| match wanted {
             Some(wanted) => self.assign(bound, wanted, ""),

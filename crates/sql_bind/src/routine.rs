@@ -6,10 +6,10 @@
 use super::arguments::{Arguments, no_function};
 use super::scope::{Clause, Scope};
 use super::select::row_scope;
-use super::{Binder, Bound};
+use super::{Binder, Bound, SessionNames};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Limit, SubqueryTest};
+use crate::plan::{Expr, Limit, Pending, Project, SubqueryTest, Values};
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{self, GroupByExpr, Query, SelectItem, SetExpr};
@@ -39,6 +39,27 @@ fn places_of(body: &FunctionBody, given: &Arguments) -> Option<Vec<usize>> {
     let count = body.arguments.len();
     let has_value = |at: usize| places.contains(&at) || body.default_of(at).is_some();
     (unnamed <= count && (0..count).all(has_value)).then_some(places)
+}
+
+/// Of functions that take the values of a call as the same types keeps those of the schema that is
+/// searched first.
+fn keep_first(fitting: &mut Vec<Fitting<'_>>, names: &SessionNames) {
+    let place = |one: &Fitting<'_>| {
+        let mut schemas = names.schemas();
+        schemas.position(|schema| schema == one.object.namespace)
+    };
+    let known: Vec<_> = fitting
+        .iter()
+        .map(|one| (place(one), one.wanted.clone()))
+        .collect();
+    let mut known_again = known.iter();
+    fitting.retain(|_| {
+        let Some((own, wanted)) = known_again.next() else {
+            return true;
+        };
+        let mut same = known.iter().filter(|(_, other)| other == wanted);
+        same.all(|(place, _)| own <= place)
+    });
 }
 
 /// Keeps the functions that fit the kinds of the values of a call best.
@@ -114,6 +135,7 @@ impl Binder<'_> {
                 });
             }
         }
+        keep_first(&mut fitting, self.names);
         keep_best(&mut fitting, &kinds);
         match fitting.as_slice() {
             [] => Ok(None),
@@ -227,20 +249,53 @@ impl Binder<'_> {
         (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
         self.views.pop();
         let mut value = value?;
-        replace_row(&mut value, &arguments)?;
         if body.returns_set {
             self.note_set(&object.name)?;
         }
-        if !body.is_strict || arguments.is_empty() {
-            return Ok(value);
+        if body.is_strict && !arguments.is_empty() {
+            let row = super::all_columns(arguments.iter().map(Expr::data_type)).into_iter();
+            let nulls = row.map(|argument| Expr::IsNull(Box::new(argument), false));
+            let null = Expr::null(value.data_type());
+            let is_null = |one: &Expr| matches!(one, Expr::Constant(Datum::Null, _));
+            if !body.returns_set && arguments.iter().any(is_null) {
+                return Ok(null);
+            }
+            let tests = nulls.map(|test| (test, null.clone())).collect();
+            value = Expr::Case(tests, Box::new(value));
         }
-        let nulls = arguments.into_iter();
-        let nulls = nulls.map(|argument| Expr::IsNull(Box::new(argument), false));
-        let null = Expr::null(value.data_type());
-        Ok(Expr::Case(
-            nulls.map(|test| (test, null.clone())).collect(),
-            Box::new(value),
-        ))
+        let mut numbered = arguments.iter().enumerate();
+        let is_again = |(at, one): (usize, &Expr)| one.has_volatile() && !is_read_once(&value, at);
+        let must_stay = body.returns_set || arguments.iter().any(is_of_its_query);
+        if !must_stay && numbered.any(is_again) {
+            return self.over_arguments(value, arguments);
+        }
+        replace_row(&mut value, &arguments)?;
+        Ok(value)
+    }
+
+    /// A value over a row of arguments that are evaluated once.
+    fn over_arguments(&mut self, value: Expr, arguments: Vec<Expr>) -> Result<Expr> {
+        let (data_type, width) = (value.data_type(), arguments.len());
+        let row = arguments.into_iter().map(Expr::into_outer);
+        let input = Values {
+            rows: vec![row.collect()],
+            width,
+        };
+        let node = Project {
+            input: input.into(),
+            expressions: vec![value],
+            has_sets: false,
+        };
+        let bound = Bound {
+            node: node.into(),
+            columns: Vec::new(),
+        };
+        let mut value = self.subquery(bound, SubqueryTest::Scalar, data_type)?;
+        // It has another value for each row around it.
+        if let Expr::Subquery(subquery) = &mut value {
+            Arc::make_mut(subquery).is_correlated = true;
+        }
+        Ok(value)
     }
 
     /// The value of a function over a row of its arguments.
@@ -268,7 +323,7 @@ impl Binder<'_> {
             };
             let read = Expr::Column(0, column.data_type);
             let converted = binder.returned(read, body.result)?;
-            bound.node = crate::plan::Project {
+            bound.node = Project {
                 input: bound.node,
                 expressions: vec![converted],
                 has_sets: false,
@@ -342,6 +397,36 @@ fn single_expression(query: &Query) -> Option<&ast::Expr> {
         }
         _ => None,
     }
+}
+
+/// Whether an expression has parts that are computed before the row of the query that it is in, so
+/// that it cannot go into a query below.
+fn is_of_its_query(expression: &Expr) -> bool {
+    expression.any(|part, depth| {
+        let is_of_query = match part {
+            Expr::Call(call) => call.function.returns_set(),
+            Expr::Pending(Pending::Window | Pending::Grouping, ..) => true,
+            _ => false,
+        };
+        depth == 0 && is_of_query
+    })
+}
+
+/// Whether a value reads a column of its row exactly once, and not in a query.
+fn is_read_once(value: &Expr, column: usize) -> bool {
+    let (mut reads, mut is_in_query) = (0, false);
+    // The test holds for no part, so all of them are visited.
+    value.any(|part, depth| {
+        match part {
+            Expr::Column(at, _) if depth == 0 && *at == column => reads += 1,
+            Expr::Outer(level, at, _) if depth > 0 && *level == depth && *at == column => {
+                is_in_query = true;
+            }
+            _ => {}
+        }
+        false
+    });
+    reads == 1 && !is_in_query
 }
 
 /// Puts values over another row in the places of the columns of a row.

@@ -357,6 +357,22 @@ impl Binder<'_> {
         Ok(Expr::Case(tests, Box::new(value)))
     }
 
+    /// The value of a column that stands at a place as one of its kind; none if its type and its
+    /// domain ask for no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of the domain's conditions.
+    pub fn input_of(&mut self, at: usize, column: &Column) -> Result<Option<Expr>> {
+        let read = Expr::Column(at, column.data_type.kind.plain());
+        let mut value = self.assign(read, column.data_type, &column.name)?;
+        if let Some(domain) = column.domain {
+            value = self.checked_by(value, domain)?;
+        }
+        let is_read = matches!(value, Expr::Column(..));
+        Ok((!is_read).then_some(value))
+    }
+
     /// References of a table to others.
     fn parents(&mut self, body: &TableBody) -> Result<Vec<Reference>> {
         let mut parents = Vec::new();

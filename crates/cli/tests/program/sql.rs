@@ -175,6 +175,38 @@ fn copy_takes_the_rows_of_its_condition() {
 }
 
 #[test]
+fn a_condition_of_copy_sees_values_as_the_table_has_them() {
+    let (place, database) = with_rows();
+    let script = place.file(
+        "copied.sql",
+        "CREATE DOMAIN pos AS int CHECK (value > 0);\n\
+         CREATE TABLE c (n numeric(5,1), v varchar(3), p pos);\n\
+         COPY c (n, v) FROM stdin WHERE n = 1.3 AND v = 'abc';\n\
+         1.26\tabc  \n1.2\tx\n\\.\n\
+         .mode csv\nSELECT n, v, p FROM c;\n",
+    );
+    let printed = succeed(&["sql", &database, "-f", &script]);
+    assert_eq!(
+        printed,
+        "CREATE DOMAIN\nCREATE TABLE\nCOPY 1\nn,v,p\n1.3,abc,\n"
+    );
+    for (copy, message) in [
+        (
+            "(v) FROM stdin WHERE false;\nabcdef",
+            "value too long for type character varying(3)",
+        ),
+        (
+            "(p) FROM stdin WHERE p > 5;\n-1",
+            "value for domain pos violates check constraint \"pos_check\"",
+        ),
+    ] {
+        let script = place.file("refused.sql", &format!("COPY c {copy}\n\\.\n"));
+        let error = fail(1, &["sql", &database, "-f", &script]);
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn standard_input_is_a_script() {
     let (_place, database) = with_rows();
     let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))

@@ -420,7 +420,7 @@ impl Session {
             }
             AlterColumnOperation::SetDefault { value } => {
                 let text = self.kept_text(value, DEFAULT)?;
-                self.check_expression(&text, &table, &[], Some((data_type, name)))?;
+                self.check_text(&text, (&table, &[]), Some((data_type, name)), false)?;
                 table_body(&mut object)?.columns[at].default = Some(text);
             }
             AlterColumnOperation::DropDefault => body.columns[at].default = None,

@@ -58,6 +58,8 @@ pub(super) struct Written {
     pub(super) forms: Vec<(bool, String)>,
     /// Whether rows that are there may break its checks and foreign keys.
     pub(super) is_unproven: bool,
+    /// Whether some of its texts are those of other tables.
+    pub(super) has_copies: bool,
 }
 
 impl Written {
@@ -238,6 +240,26 @@ impl Session {
             .map(|column| (column.name.clone(), column.data_type));
         let scope = row_scope(table, columns)?;
         self.binding(|binder| binder.check_stored(text, scope, wanted))
+    }
+
+    /// The same for an expression of a statement, which may be a copy of one of the catalogue.
+    pub(super) fn check_text(
+        &self,
+        text: &str,
+        (table, columns): (&str, &[Column]),
+        wanted: Option<(Type, &str)>,
+        is_copy: bool,
+    ) -> Result<Vec<usize>> {
+        if is_copy {
+            return self.check_expression(text, table, columns, wanted);
+        }
+        let columns = columns.iter();
+        let columns = columns.map(|column| (column.name.clone(), column.data_type));
+        let scope = row_scope(table, columns)?;
+        self.binding(|binder| {
+            binder.read_new();
+            binder.check_stored(text, scope, wanted)
+        })
     }
 }
 

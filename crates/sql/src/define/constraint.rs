@@ -79,8 +79,8 @@ impl Session {
         for (own, column, condition) in &written.checks {
             let constraint = self.check_constraint(
                 (own.clone(), column.as_deref(), condition),
-                &table,
-                &columns,
+                (&table, &columns),
+                written.has_copies,
                 &mut taken,
             )?;
             new.unproven

@@ -38,7 +38,12 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
         } => {
             let text = session.kept_text(condition, CHECK)?;
             let value = [Column::new("value", domain.base)];
-            session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
+            session.check_text(
+                &text,
+                ("", &value),
+                Some((Kind::Bool.plain(), "CHECK")),
+                false,
+            )?;
             let name = match name {
                 Some(name) => name.clone(),
                 None => free_name(&object.name, domain),

@@ -87,6 +87,19 @@ fn is_kind(object: &Object, kind: ObjectType) -> bool {
     )
 }
 
+/// The kind and the name of an object, as errors tell them.
+pub(super) fn label_of(object: &Object) -> String {
+    let (kind, name) = (object.kind_name(), &object.name);
+    match &object.body {
+        Body::Function(body) => {
+            let arguments = body.arguments.iter();
+            let types = arguments.map(|(_, data_type)| data_type.to_string());
+            format!("{kind} {name}({})", types.collect::<Vec<_>>().join(","))
+        }
+        _ => format!("{kind} {name}"),
+    }
+}
+
 impl Session {
     /// Drops objects that may depend on each other.
     fn drop_all(&mut self, mut objects: Vec<Arc<Object>>, cascade: bool) -> Result<()> {
@@ -200,19 +213,11 @@ impl Session {
         }
         dependents.extend(self.dependents(object.oid));
         if !dependents.is_empty() && !cascade {
-            let kind = object.kind_name();
-            let name = match &object.body {
-                Body::Function(body) => {
-                    let arguments = body.arguments.iter();
-                    let types = arguments.map(|(_, data_type)| data_type.to_string());
-                    format!("{}({})", object.name, types.collect::<Vec<_>>().join(","))
-                }
-                _ => object.name.clone(),
-            };
-            let message = format!("cannot drop {kind} {name} because other objects depend on it");
+            let needed = label_of(object);
+            let message = format!("cannot drop {needed} because other objects depend on it");
             let detail: Vec<String> = dependents
                 .iter()
-                .map(|(what, _)| format!("{what} depends on {kind} {name}"))
+                .map(|(what, _)| format!("{what} depends on {needed}"))
                 .collect();
             return Err(
                 SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -290,6 +295,7 @@ impl Session {
             found.push((what, Dependent::Default(table.oid, at)));
         }
         found.extend(self.users_of_name(oid));
+        found.extend(self.functions_by_default(oid));
         for other in self.catalog().objects() {
             match &other.body {
                 Body::View(_) | Body::Table(_) if Catalog::reads(other, oid) => {

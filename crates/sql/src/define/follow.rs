@@ -3,7 +3,7 @@
 //! The query of a view, and expressions of tables and domains, are kept as text with full names.
 //! The names are looked up before one of them changes, and the text is written anew after it.
 
-use super::drop::Dependent;
+use super::drop::{Dependent, label_of};
 use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -145,7 +145,7 @@ impl Session {
 
     fn binding_text<R>(&self, text: &str, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
         let mut names = self.environment.names.clone();
-        names.role = OWNER;
+        (names.role, names.has_all_rights) = (OWNER, true);
         let (database, places) = (self.sql.database(), LineIndex::new(text));
         let context = self.environment.context();
         body(&mut Binder::new(&names, database, context, &places))
@@ -308,6 +308,28 @@ impl Session {
             }
         }
         users
+    }
+
+    /// Functions whose arguments have defaults that name a function, a type or a sequence.
+    pub(super) fn functions_by_default(&self, wanted: Oid) -> Vec<(String, Dependent)> {
+        let catalog = self.catalog();
+        let is_named = !matches!(
+            catalog.object(wanted).map(|object| &object.body),
+            None | Some(Body::Table(_) | Body::View(_))
+        );
+        let objects = catalog.objects().filter(|object| {
+            let Body::Function(function) = &object.body else {
+                return false;
+            };
+            let names_it = |text: &String| {
+                let resolved = self.resolved_in(object, (text, Kept::Value(None)));
+                resolved.is_ok_and(|resolved| resolved.names_object(wanted))
+            };
+            let is_other = is_named && object.oid != wanted && !self.is_others(object.namespace);
+            is_other && function.defaults.iter().any(names_it)
+        });
+        let users = objects.map(|object| (label_of(object), Dependent::Object(object.oid)));
+        users.collect()
     }
 
     /// Whether the query of a view names a type, which is none of the relations that it reads.

@@ -144,7 +144,7 @@ impl Session {
             match default_expr {
                 Some(default) => {
                     let text = self.kept_text(default, DEFAULT)?;
-                    self.check_expression(&text, "", &[], Some((data_type, "DEFAULT")))?;
+                    self.check_text(&text, ("", &[]), Some((data_type, "DEFAULT")), false)?;
                     defaults.push(text);
                 }
                 None if defaults.is_empty() => {}

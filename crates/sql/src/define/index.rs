@@ -6,7 +6,8 @@
 
 use super::column::{deferral_of, without_collation};
 use crate::catalog::{
-    Body, Constraint, Deferral, Hidden, Index, IndexForm, Names, Object, Oid, Rule, TableBody,
+    Body, Column, Constraint, Deferral, Hidden, Index, IndexForm, Names, Object, Oid, Rule,
+    TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr as PlanExpr;
@@ -25,6 +26,11 @@ use sqlparser::ast::{
 
 /// Creates an index over the rows that are there.
 pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Completion> {
+    create_from(session, create, false)
+}
+
+/// Creates an index, whose texts may be copies of those of another one.
+fn create_from(session: &mut Session, create: &CreateIndex, is_copy: bool) -> Result<Completion> {
     refuse(create)?;
     if create.concurrently && session.transaction.is_block() {
         let message = "CREATE INDEX CONCURRENTLY cannot run inside a transaction block";
@@ -51,6 +57,7 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     };
     let keys = session.index_keys(create, &object)?;
+    session.check_written_index((create, is_copy), &keys, (&object.name, &body.columns))?;
     if create.unique {
         let columns = keys.iter().filter_map(|key| match key {
             IndexKey::Column(at, _) => Some(*at),
@@ -128,7 +135,7 @@ fn create_below(session: &mut Session, create: &CreateIndex, above: Oid) -> Resu
             table_name,
             ..create.clone()
         };
-        self::create(session, &heirs)?;
+        create_from(session, &heirs, true)?;
     }
     Ok(())
 }
@@ -145,7 +152,7 @@ pub(super) fn create_forms(
         let parsed = sql_parse::parse_stored(&format!("CREATE {unique}INDEX ON {path} {rest}"))?;
         if let Some(Statement::CreateIndex(index)) = parsed.first().map(|parsed| &*parsed.statement)
         {
-            create(session, index)?;
+            create_from(session, index, true)?;
         }
     }
     Ok(())
@@ -230,6 +237,27 @@ impl Session {
             keys.push(IndexKey::Expression(text, data_type, label));
         }
         Ok(keys)
+    }
+
+    /// Fails if expressions of a new index have what earlier builds have taken, and this one does
+    /// not.
+    fn check_written_index(
+        &self,
+        (create, is_copy): (&CreateIndex, bool),
+        keys: &[IndexKey],
+        table: (&str, &[Column]),
+    ) -> Result<()> {
+        if is_copy {
+            return Ok(());
+        }
+        let texts = keys.iter().filter_map(|key| match key {
+            IndexKey::Expression(text, ..) => Some(text.clone()),
+            IndexKey::Column(..) => None,
+        });
+        let predicate = create.predicate.as_ref();
+        let predicate = predicate.map(|tree| self.kept_text(tree, "index predicate"));
+        let mut texts = texts.chain(predicate.transpose()?);
+        texts.try_for_each(|text| self.check_text(&text, table, None, false).map(drop))
     }
 
     /// The type of an expression of an index, whose value may depend on the row only.

@@ -66,6 +66,7 @@ impl Session {
         written: &mut Written,
     ) -> Result<Vec<NewColumn>> {
         let including = Including::read(options)?;
+        written.has_copies = true;
         let mut parts = parts_of(source);
         let name = parts.pop().unwrap_or_default();
         let schema = parts.pop();

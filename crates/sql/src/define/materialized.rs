@@ -166,7 +166,7 @@ impl Session {
         let owner = self.catalog().owner(oid);
         let own = std::mem::replace(&mut self.environment.names.role, owner);
         let plan = match parsed.as_slice() {
-            [parsed] => self.plan(parsed, &[]),
+            [parsed] => self.plan_stored(parsed),
             _ => Ok(None),
         };
         let filled = plan.and_then(|plan| {

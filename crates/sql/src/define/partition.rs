@@ -174,7 +174,7 @@ impl Session {
                 }
             }
             let text = self.kept_text(key, "partition key expression")?;
-            self.check_expression(&text, name, columns, None)?;
+            self.check_text(&text, (name, columns), None, false)?;
             keys.push(text);
         }
         if strategy == Strategy::List && keys.len() != 1 {
@@ -430,7 +430,7 @@ impl Session {
     /// All rows of a query of tables that are locked.
     pub(super) fn query_rows(&mut self, text: &str) -> Result<Vec<Row>> {
         let plan = match sql_parse::parse(text)?.as_slice() {
-            [parsed] => self.plan(parsed, &[])?,
+            [parsed] => self.plan_stored(parsed)?,
             _ => None,
         };
         let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;

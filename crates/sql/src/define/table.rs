@@ -6,7 +6,7 @@
 use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of};
 use crate::catalog::{
     Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid,
-    Privilege, Rule, TableBody,
+    Origin, Privilege, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -97,6 +97,7 @@ impl Session {
         let mut written = Written::default();
         let is_partition = create.partition_of.is_some();
         let mut columns = self.inherited(parents, is_partition, &mut written)?;
+        written.has_copies = !parents.is_empty();
         let inherited = columns.len();
         let mut sequences = Vec::new();
         for definition in &create.columns {
@@ -159,21 +160,18 @@ impl Session {
             &mut names,
         )?;
         for (own, column, condition) in &written.checks {
-            let written = (own.clone(), column.as_deref(), condition);
-            let constraint = self.check_constraint(written, name, &columns, &mut names)?;
+            let check = (own.clone(), column.as_deref(), condition);
+            let is_copy = written.has_copies;
+            let constraint = self.check_constraint(check, (name, &columns), is_copy, &mut names)?;
             body.constraints.push(constraint);
         }
         for column in &columns {
+            let wanted = Some((column.data_type, column.name.as_str()));
             if let Some(default) = &column.default {
-                self.check_expression(default, name, &[], Some((column.data_type, &column.name)))?;
+                self.check_text(default, (name, &[]), wanted, written.has_copies)?;
             }
-            if let crate::catalog::Origin::Generated(value) = &column.origin {
-                self.check_expression(
-                    value,
-                    name,
-                    &columns,
-                    Some((column.data_type, &column.name)),
-                )?;
+            if let Origin::Generated(value) = &column.origin {
+                self.check_text(value, (name, &columns), wanted, written.has_copies)?;
             }
         }
         body.columns = columns;
@@ -199,13 +197,13 @@ impl Session {
     pub(super) fn check_constraint(
         &mut self,
         (own, column, condition): (Option<String>, Option<&str>, &sqlparser::ast::Expr),
-        table: &str,
-        columns: &[Column],
+        (table, columns): (&str, &[Column]),
+        has_copies: bool,
         taken: &mut Vec<String>,
     ) -> Result<Constraint> {
         let text = self.kept_text(condition, CHECK)?;
         let wanted = Some((Kind::Bool.plain(), "CHECK"));
-        let read = self.check_expression(&text, table, columns, wanted)?;
+        let read = self.check_text(&text, (table, columns), wanted, has_copies)?;
         // One that reads a single column has the column's name, wherever it is written.
         let single = match read.as_slice() {
             [at] => columns.get(*at).map(|column| column.name.as_str()),
@@ -380,6 +378,7 @@ impl Session {
         let own = foreign.name.as_ref().map(ident_text);
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
         let referred = (parent.as_str(), parent_body, parent_columns.as_slice());
+        refuse_generated(foreign, (body, &columns))?;
         check_reference(&name, (body, &columns), referred)?;
         Ok(Constraint {
             oid: self.sql.next_oid(1),
@@ -690,6 +689,27 @@ fn set_columns(
         return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
     }
     Ok(set)
+}
+
+/// Refuses a foreign key that would give a generated column another value.
+fn refuse_generated(
+    foreign: &ForeignKeyConstraint,
+    (body, columns): (&TableBody, &[usize]),
+) -> Result<()> {
+    let is_generated = |at: &usize| matches!(body.columns[*at].origin, Origin::Generated(_));
+    if !columns.iter().any(is_generated) {
+        return Ok(());
+    }
+    let sets = |action| matches!(action_of(action), Action::SetNull | Action::SetDefault);
+    let is_cascade = matches!(action_of(foreign.on_update), Action::Cascade);
+    let event = match () {
+        () if is_cascade || sets(foreign.on_update) => "UPDATE",
+        () if sets(foreign.on_delete) => "DELETE",
+        () => return Ok(()),
+    };
+    let message =
+        format!("invalid ON {event} action for foreign key constraint containing generated column");
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 fn action_of(action: Option<ReferentialAction>) -> Action {

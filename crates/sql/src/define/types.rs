@@ -206,7 +206,12 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
             continue;
         }
         let text = session.kept_text(&check.expr, CHECK)?;
-        session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
+        session.check_text(
+            &text,
+            ("", &value),
+            Some((Kind::Bool.plain(), "CHECK")),
+            false,
+        )?;
         let own = check.name.as_ref().map(ident_text);
         let number = domain.checks.len();
         let own = own.unwrap_or_else(|| match number {

@@ -47,9 +47,12 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     };
     let query = session.plain_query(&create.query)?;
     // The rights of the view's owner count when it is read, those of its maker on schemas now.
-    let role = std::mem::replace(&mut session.environment.names.role, OWNER);
+    let names = &mut session.environment.names;
+    let role = std::mem::replace(&mut names.role, OWNER);
+    names.has_all_rights = true;
     let found = (session.query_columns(&query), session.tables_read(&query));
-    session.environment.names.role = role;
+    let names = &mut session.environment.names;
+    (names.role, names.has_all_rights) = (role, false);
     let (unnamed, reads) = (found.0?, found.1?);
     session.check_schemas(&reads)?;
     let mut columns = unnamed.clone();

@@ -230,9 +230,9 @@ impl Session {
                 None => Ok(None),
             });
             match record {
-                Ok(Some(record)) => match self.is_copied(&record, condition, &mut state) {
-                    Ok(true) => values.extend(record),
-                    Ok(false) => continue,
+                Ok(Some(record)) => match self.if_copied(record, condition, &mut state) {
+                    Ok(Some(record)) => values.extend(record),
+                    Ok(None) => continue,
                     Err(error) => break Err(error),
                 },
                 Ok(None) => break Ok(()),
@@ -314,6 +314,8 @@ impl Session {
 /// The condition of `COPY`, over its columns and others, which are NULL.
 struct Condition {
     expression: Expr,
+    /// The values of columns whose types or domains have more rules than their kind, by places.
+    inputs: Vec<(usize, Expr)>,
     others: usize,
 }
 
@@ -347,7 +349,10 @@ impl Session {
         let columns = copied.iter().cloned();
         let columns = columns.chain(others.iter().map(|one| (one.name.clone(), one.data_type)));
         let scope = row_scope(&name, columns)?;
-        let bound = self.binding(|binder| binder.stored(text, scope));
+        let bound = self.binding(|binder| {
+            binder.read_new();
+            binder.stored(text, scope)
+        });
         let expression = bound.map_err(|error| {
             let message = error
                 .message
@@ -382,24 +387,41 @@ impl Session {
         }
         Ok(Condition {
             expression,
+            inputs: self.inputs_of(body, copied)?,
             others: others.len(),
         })
     }
 
-    /// Whether the condition of `COPY` is true of a record.
-    fn is_copied(
+    /// The values of copied columns as their types and domains have them, where these have rules.
+    fn inputs_of(&self, body: &TableBody, copied: &[(String, Type)]) -> Result<Vec<(usize, Expr)>> {
+        let mut inputs = Vec::new();
+        for (at, (name, _)) in copied.iter().enumerate() {
+            let column = body.columns.iter().find(|column| column.name == *name);
+            let column = column.ok_or_else(|| SqlError::internal("a copied column"))?;
+            let input = self.binding(|binder| binder.input_of(at, column))?;
+            inputs.extend(input.map(|input| (at, input)));
+        }
+        Ok(inputs)
+    }
+
+    /// The record, if the condition of `COPY` is true of it.
+    fn if_copied(
         &mut self,
-        record: &[Datum],
+        record: Vec<Datum>,
         condition: Option<&Condition>,
         state: &mut crate::run::State,
-    ) -> Result<bool> {
+    ) -> Result<Option<Vec<Datum>>> {
         let Some(condition) = condition else {
-            return Ok(true);
+            return Ok(Some(record));
         };
-        let mut row = record.to_vec();
-        row.extend(std::iter::repeat_n(Datum::Null, condition.others));
+        let (width, mut row) = (record.len(), record);
+        row.resize(width + condition.others, Datum::Null);
+        for (at, input) in &condition.inputs {
+            row[*at] = evaluate(input, &row, &mut self.run(state))?;
+        }
         let value = evaluate(&condition.expression, &row, &mut self.run(state))?;
-        Ok(matches!(value, Datum::Bool(true)))
+        row.truncate(width);
+        Ok(matches!(value, Datum::Bool(true)).then_some(row))
     }
 }
 

@@ -95,11 +95,27 @@ impl Session {
         parsed: &Parsed,
         declared: &[Option<Type>],
     ) -> Result<Option<Arc<Plan>>> {
+        self.plan_with(parsed, |binder| binder.declare(declared))
+    }
+
+    /// The plan of a statement of the catalogue.
+    pub(crate) fn plan_stored(&self, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
+        self.plan_with(parsed, |binder| {
+            binder.read_stored();
+        })
+    }
+
+    /// The plan of a statement, by a binder that is prepared for it.
+    fn plan_with(
+        &self,
+        parsed: &Parsed,
+        prepare: impl FnOnce(&mut Binder<'_>),
+    ) -> Result<Option<Arc<Plan>>> {
         let places = LineIndex::new(&parsed.text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
-        binder.declare(declared);
+        prepare(&mut binder);
         let cursors = |cursor: &str, table: Oid, name: &str| self.cursor_row(cursor, (table, name));
         binder.with_cursors(&cursors);
         let Some(mut plan) = binder.statement(&parsed.statement)? else {

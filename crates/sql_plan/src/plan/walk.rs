@@ -4,7 +4,7 @@
 //! walk began with: at depth `d` that row is `Outer(d)`, and at depth 0 it is the expression's own
 //! row. So one walk renumbers the columns of a row wherever it is used.
 
-use super::expression::{Expr, SubqueryTest};
+use super::expression::{Expr, Pending, SubqueryTest};
 use super::modify::{Change, Conflict, MergeAction};
 use super::node::{Access, FrameEnd, JoinMethod, Node, SortKey};
 use crate::error::Result;
@@ -145,7 +145,14 @@ impl Expr {
                     *part = Self::Outer(1, *at, *data_type);
                     return Ok(false);
                 }
-                Self::Outer(level, ..) if *level >= depth => *level += 1,
+                Self::Pending(pending @ Pending::Aggregate, ..) if depth == 0 => {
+                    *pending = Pending::Outer(1);
+                }
+                Self::Outer(level, ..) | Self::Pending(Pending::Outer(level), ..)
+                    if *level >= depth =>
+                {
+                    *level += 1;
+                }
                 _ => {}
             }
             Ok(true)
