@@ -1,4 +1,7 @@
 //! The catalogue of a transaction that defines something, beside definitions and ends of others.
+//!
+//! The transaction has a copy, which replaces the catalogue of all when it commits: what others
+//! have made or ended in the meantime must not go or come back with it.
 
 use crate::between::run;
 use crate::scratch::Scratch;

@@ -255,9 +255,8 @@ impl Session {
                 gone.push(constraint.name.clone());
             }
         }
-        for name in gone {
-            self.drop_constraint_named(oid, &name, true, cascade)?;
-        }
+        let mut gone = gone.iter();
+        gone.try_for_each(|name| self.drop_constraint_named(oid, name, true, cascade))?;
         let what = format!("column {name} of table {table}");
         self.drop_users(oid, (&what, &what), cascade, |columns| {
             columns.contains(&at)
@@ -446,9 +445,6 @@ impl Session {
                 let target = type_named(&self.environment.names, data_type)?;
                 self.refuse_partition_key(body, at, (name, &table), "alter")?;
                 self.refuse_readers_of_column(oid, at, name)?;
-                if body.columns[at].data_type.kind != target.data_type.kind {
-                    self.refuse_kept_rows(oid, &table)?;
-                }
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
             other @ AlterColumnOperation::GenericOptions { .. } => {
@@ -471,6 +467,9 @@ impl Session {
     ) -> Result<()> {
         let table = object.name.clone();
         let old = table_body(&mut object)?.clone();
+        if old.columns[at].data_type.kind != target.kind {
+            self.refuse_kept_rows(object.oid, &table)?;
+        }
         let columns = old
             .columns
             .iter()

@@ -229,10 +229,10 @@ impl Accumulator for JsonElements {
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        match self.elements.is_empty() {
-            true => Ok(Datum::Null),
-            false => made_jsonb(Json::Array(self.elements.clone())),
+        if self.elements.is_empty() {
+            return Ok(Datum::Null);
         }
+        made_jsonb(Json::Array(self.elements.clone()))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -260,10 +260,10 @@ impl Accumulator for JsonPairs {
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        match self.pairs.is_empty() {
-            true => Ok(Datum::Null),
-            false => made_jsonb(Json::object(self.pairs.clone())),
+        if self.pairs.is_empty() {
+            return Ok(Datum::Null);
         }
+        made_jsonb(Json::object(self.pairs.clone()))
     }
 
     fn memory_bytes(&self) -> usize {

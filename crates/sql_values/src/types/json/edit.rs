@@ -174,9 +174,10 @@ impl Json {
     ///
     /// 54001.
     pub fn checked(self) -> Result<Self> {
-        match self.fits(DEPTH_MAX) {
-            true => Ok(self),
-            false => Err(too_deep()),
+        if self.fits(DEPTH_MAX) {
+            Ok(self)
+        } else {
+            Err(too_deep())
         }
     }
 

@@ -144,10 +144,10 @@ impl Reader<'_> {
 
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
-        match self.depth > DEPTH_MAX {
-            true => Err(too_deep()),
-            false => Ok(()),
+        if self.depth > DEPTH_MAX {
+            return Err(too_deep());
         }
+        Ok(())
     }
 
     fn object(&mut self) -> Result<Content> {
