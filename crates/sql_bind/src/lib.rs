@@ -236,7 +236,9 @@ impl<'b> Binder<'b> {
 
     /// Whether the part that is bound comes from a text of the catalogue.
     fn is_of_catalogue(&self) -> bool {
-        self.origin == TextOrigin::Catalogue || !self.views.is_empty()
+        let is_new = self.origin == TextOrigin::ForCatalogue;
+        // The query of a new function is the first one that is read.
+        self.origin == TextOrigin::Catalogue || self.views.len() > usize::from(is_new)
     }
 
     /// Keeps calls of functions of users in place of their queries, for a text.

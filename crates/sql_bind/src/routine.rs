@@ -6,7 +6,7 @@
 use super::arguments::{Arguments, no_function};
 use super::scope::{Clause, Scope};
 use super::select::row_scope;
-use super::{Binder, Bound, SessionNames};
+use super::{Binder, Bound, SessionNames, TextOrigin};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Limit, Pending, Project, SubqueryTest, Values};
@@ -199,12 +199,13 @@ impl Binder<'_> {
         Err(self.names.denied(object))
     }
 
-    /// Fails unless the query of a function can be bound.
+    /// Fails unless the query of a new function can be bound.
     pub fn check_function(&mut self, object: &Object, body: &FunctionBody) -> Result<()> {
         let nulls = body
             .arguments
             .iter()
             .map(|(_, data_type)| Expr::null(*data_type));
+        self.origin = TextOrigin::ForCatalogue;
         self.inlined(object, body, nulls.collect()).map(drop)
     }
 

@@ -212,7 +212,12 @@ impl Session {
 
     /// The value of a new column for the rows that are there.
     fn column_default(&self, column: &Column) -> Result<Expr> {
-        self.binding(|binder| binder.default_of(column))
+        self.binding(|binder| {
+            if column.default.is_some() {
+                binder.read_new();
+            }
+            binder.default_of(column)
+        })
     }
 
     pub(super) fn drop_column(
