@@ -120,15 +120,11 @@ pub(super) fn named(
         is_alone && select.projection.iter().all(is_plain)
     });
     let Some(select) = select else {
-        let names = before.iter().zip(after);
-        let items = names.map(|((before, _), (after, _))| {
-            format!("named.{} AS {}", quoted(before), quoted(after))
-        });
-        let items: Vec<String> = items.collect();
-        return Ok(format!(
-            "SELECT {} FROM ({text}) AS named",
-            items.join(", ")
-        ));
+        // Two columns may have had one name.
+        let names: Vec<_> = after.iter().map(|(name, _)| quoted(name)).collect();
+        let items = names.iter().map(|name| format!("named.{name} AS {name}"));
+        let (items, names) = (items.collect::<Vec<_>>().join(", "), names.join(", "));
+        return Ok(format!("SELECT {items} FROM ({text}) AS named({names})"));
     };
     for (item, (name, _)) in select.projection.iter_mut().zip(after) {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
