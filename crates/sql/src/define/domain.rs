@@ -8,7 +8,7 @@ use crate::catalog::{Body, Column, DomainBody, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
-use crate::types::Kind;
+use crate::types::{Kind, Type};
 use sql_parse::DomainChange;
 
 /// Changes a domain.
@@ -36,14 +36,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             condition,
             is_unproven,
         } => {
-            let text = session.kept_text(condition, CHECK)?;
-            let value = [Column::new("value", domain.base)];
-            session.check_text(
-                &text,
-                ("", &value),
-                Some((Kind::Bool.plain(), "CHECK")),
-                false,
-            )?;
+            let text = session.domain_check(condition, domain.base)?;
             let name = match name {
                 Some(name) => name.clone(),
                 None => free_name(&object.name, domain),
@@ -52,6 +45,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
                 return Err(duplicate(&name, &object.name));
             }
             if !is_unproven {
+                let value = [Column::new("value", domain.base)];
                 session.refuse_broken(object.oid, &text, &value)?;
             }
             domain.checks.push((name, text));
@@ -115,6 +109,19 @@ fn duplicate(name: &str, domain: &str) -> SqlError {
 }
 
 impl Session {
+    /// The text of a new condition on the values of a domain.
+    pub(super) fn domain_check(
+        &self,
+        condition: &sqlparser::ast::Expr,
+        base: Type,
+    ) -> Result<String> {
+        let text = self.kept_text(condition, CHECK)?;
+        let value = [Column::new("value", base)];
+        let wanted = Some((Kind::Bool.plain(), "CHECK"));
+        self.check_text(&text, ("", &value), wanted, false)?;
+        Ok(text)
+    }
+
     /// Fails if a value of a domain in a table is NULL.
     fn refuse_nulls(&mut self, domain: Oid) -> Result<()> {
         let is_null = |value: Expr| Expr::IsNull(Box::new(value), false);

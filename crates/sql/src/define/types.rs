@@ -3,12 +3,12 @@
 //! The labels of an enum keep their places, with room for others between them. A domain has the
 //! conditions of the domain that it is made of, followed by its own.
 
-use super::column::{CHECK, DEFAULT};
-use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
+use super::column::DEFAULT;
+use crate::catalog::{Body, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::types::{Kind, Type, storage};
+use crate::types::{Type, storage};
 use sql_bind::type_named;
 use sql_parse::{NOT_NULL, ident_text, mark_of, object_name};
 use sqlparser::ast::{
@@ -192,7 +192,6 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
     if let Some(default) = &create.default {
         domain.default = Some(session.kept_text(default, DEFAULT)?);
     }
-    let value = [Column::new("value", domain.base)];
     for constraint in &create.constraints {
         let TableConstraint::Check(check) = constraint else {
             let instead = "Use CHECK or NOT NULL.";
@@ -205,13 +204,7 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
             domain.not_null = true;
             continue;
         }
-        let text = session.kept_text(&check.expr, CHECK)?;
-        session.check_text(
-            &text,
-            ("", &value),
-            Some((Kind::Bool.plain(), "CHECK")),
-            false,
-        )?;
+        let text = session.domain_check(&check.expr, domain.base)?;
         let own = check.name.as_ref().map(ident_text);
         let number = domain.checks.len();
         let own = own.unwrap_or_else(|| match number {

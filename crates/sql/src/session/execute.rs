@@ -140,21 +140,32 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         check_count(plan, &values)?;
-        let is_in_block = self.transaction.is_block();
         let mut state = self.begin_point(plan)?;
         state.parameters = values;
+        let rows = self.answer_point(point, &mut state, sink)?;
+        self.point.parameters = std::mem::take(&mut state.parameters);
+        self.point.state = Some(state);
+        Ok(Completion::with_rows(plan.command, rows))
+    }
+
+    /// Runs a point plan in a state, and hands over its rows; how many it has changed or found.
+    fn answer_point(
+        &mut self,
+        point: &PointPlan,
+        state: &mut State,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let is_in_block = self.transaction.is_block();
         let mut run = Run {
             connection: &mut self.connection,
             environment: &mut self.environment,
-            state: &mut state,
+            state,
         };
         let (rows, out) = self.point.run(point, is_in_block, &mut run)?;
         if !out.is_empty() {
             sink.rows(out, &self.environment.context())?;
         }
-        self.point.parameters = std::mem::take(&mut state.parameters);
-        self.point.state = Some(state);
-        Ok(Completion::with_rows(plan.command, rows))
+        Ok(rows)
     }
 
     /// The point plan of a statement that stands alone and needs no transaction.
@@ -196,15 +207,7 @@ impl Session {
         let mut state = self.point_state(plan);
         state.begun = None;
         std::mem::swap(&mut state.parameters, values);
-        let mut run = Run {
-            connection: &mut self.connection,
-            environment: &mut self.environment,
-            state: &mut state,
-        };
-        let (rows, out) = self.point.run(point, false, &mut run)?;
-        if !out.is_empty() {
-            sink.rows(out, &self.environment.context())?;
-        }
+        let rows = self.answer_point(point, &mut state, sink)?;
         std::mem::swap(&mut state.parameters, values);
         values.clear();
         self.point.state = Some(state);

@@ -233,7 +233,7 @@ impl Kept {
         self.all.retain(|_, statement| {
             let stays = stays(statement);
             if !stays {
-                // Whoever has kept it to count calls looks for it again.
+                // Sessions that have kept it to count calls look for it again.
                 statement.is_forgotten.store(true, Ordering::Relaxed);
             }
             stays
