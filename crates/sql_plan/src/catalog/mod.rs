@@ -6,6 +6,7 @@
 //! gone with its transaction.
 
 mod access;
+mod constraint;
 mod defaults;
 mod fields;
 mod grants;
@@ -20,12 +21,13 @@ pub mod store;
 mod typed;
 
 pub use access::{Attribute, DATABASE_OWNER_NAME, OWNER_NAME, RoleBody};
+pub use constraint::{Action, Constraint, Deferral, Foreign, Rule};
 pub use defaults::{Defaults, DefaultsBody};
 pub use grants::{AccessBody, Grant, Privilege, RolesOf, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
-    Action, Beginning, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden,
-    Index, IndexForm, Materialized, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
+    Beginning, Body, Column, DomainBody, EnumBody, Hidden, Index, IndexForm, Materialized, Object,
+    Origin, SequenceBody, TableBody, ViewBody,
 };
 pub use oid::{
     DATABASE, DATABASE_OWNER, EVERYONE, FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid,

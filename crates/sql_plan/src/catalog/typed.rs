@@ -3,7 +3,8 @@
 //! They keep the number of the table below, far above those of the catalogue, and have no rows
 //! there: whatever the typed interface creates or drops is seen at once.
 
-use super::object::{Body, Column, Constraint, Deferral, Index, Object, Rule, TableBody};
+use super::constraint::{Constraint, Deferral, Rule};
+use super::object::{Body, Column, Index, Object, TableBody};
 use super::oid::{Oid, PUBLIC};
 use crate::types::{Kind, Type};
 use indelible::{DataType, Owner, Table};
