@@ -88,7 +88,7 @@ pub(crate) fn authenticate(
     let verifier = verifier.and_then(|text| text.parse::<Verifier>().ok());
     let exists = verifier.is_some();
     let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(role, &shared.secret));
-    if exchange(link, shared, verifier)? && exists {
+    if exchange(link, verifier)? && exists {
         shared.failures.store(0, Ordering::Relaxed);
         return Ok(Client::Role);
     }
@@ -115,11 +115,9 @@ fn not_encrypted(role: &str) -> SqlError {
 }
 
 /// Lets the client prove its password; whether it has.
-fn exchange(link: &mut Link, shared: &Shared, verifier: Verifier) -> Result<bool, Refusal> {
-    let identity = shared.identity().filter(|_| link.is_encrypted());
-    let hash = identity
-        .as_ref()
-        .and_then(|identity| identity.binding.as_deref());
+fn exchange(link: &mut Link, verifier: Verifier) -> Result<bool, Refusal> {
+    let hash = link.binding().map(<[u8]>::to_vec);
+    let hash = hash.as_deref();
     link.answers.sasl_mechanisms(match hash {
         Some(_) => &[BOUND_MECHANISM, MECHANISM],
         None => &[MECHANISM],

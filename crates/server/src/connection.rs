@@ -18,11 +18,12 @@ use crate::message::answers::Severity;
 use crate::message::{Formats, Malformed, Request, Status};
 use crate::operation::Operation;
 use crate::registry::{Cause, Entry, Phase};
-use crate::results::{NoticeFilter, Protocol, Results};
+use crate::results::{Protocol, Results};
 use crate::shared::Slot;
 use crate::status::Reported;
 use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason, without_constants};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,6 @@ pub(crate) struct Limits {
     version: u64,
     idle: Option<Duration>,
     idle_in_transaction: Option<Duration>,
-    pub(crate) notices: NoticeFilter,
 }
 
 impl Limits {
@@ -55,12 +55,10 @@ impl Limits {
             let millis = session.setting_millis(name).filter(|millis| *millis > 0)?;
             Some(Duration::from_millis(millis))
         };
-        let notices = session.setting("client_min_messages").unwrap_or_default();
         Self {
             version: session.settings_version(),
             idle: limit("idle_session_timeout"),
             idle_in_transaction: limit("idle_in_transaction_session_timeout"),
-            notices: NoticeFilter::of_setting(notices),
         }
     }
 }
@@ -88,7 +86,7 @@ impl Connection {
     /// Answers requests until the connection ends.
     pub(crate) fn run(mut self) {
         let begun = Instant::now();
-        let done = self.answer_all();
+        let done = catch_unwind(AssertUnwindSafe(|| self.answer_all()));
         let log = self.slot.log();
         if log.has_connections() {
             let seconds = begun.elapsed().as_secs();
@@ -98,6 +96,15 @@ impl Connection {
             ];
             log.tell("disconnected", &fields);
         }
+        let Ok(done) = done else {
+            // The panic has been printed. Half a message may have been made.
+            self.link.answers.bytes.clear();
+            let message = "terminating connection because of an internal error";
+            let error = SqlError::new(SqlState::CRASH_SHUTDOWN, message);
+            self.link
+                .say_last(&error.hint("The transaction was undone; other connections go on."));
+            return;
+        };
         match (self.entry.seat.ending(), done) {
             // Nothing can follow the half of a message.
             (_, Err(broken @ Broken::Io(_))) | (None, Err(broken)) => self.link.say_broken(&broken),
@@ -198,8 +205,7 @@ impl Connection {
         let report = Operation::read(text).map(|operation| self.operate(&operation?));
         let report = report.transpose()?;
         let formats = Formats::default();
-        let notices = self.limits.notices;
-        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats, notices);
+        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats);
         let text = report.as_deref().unwrap_or(text);
         let done = self.session.simple(text, &mut results);
         if let Some(broken) = results.broken.take() {
@@ -301,8 +307,7 @@ impl Connection {
         // Errors that did not come from the session fail its transaction too.
         self.session.fail();
         let formats = Formats::default();
-        let notices = self.limits.notices;
-        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats, notices);
+        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats);
         for notice in self.session.take_notices() {
             // Writing a notice into memory cannot fail.
             let _ = results.notice(&notice);

@@ -95,6 +95,10 @@ impl Connection {
             .into());
         }
         if self.portals.len() >= PORTALS_MAX {
+            let session = &self.session;
+            self.portals.retain(|name, _| session.has_portal(name));
+        }
+        if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(portal) {
             let message = format!("a session has at most {PORTALS_MAX} portals");
             let hint = "Close portals that are not needed any more.";
             let state = SqlState::CONFIGURATION_LIMIT_EXCEEDED;
@@ -127,7 +131,9 @@ impl Connection {
         let name = utf8(name)?;
         let text = Formats::default();
         let answers = &mut self.link.answers;
-        match (target, self.portals.get(name)) {
+        // It may have ended with a part of its transaction.
+        let portal = self.portals.get(name);
+        match (target, portal.filter(|_| self.session.has_portal(name))) {
             (Target::Statement, _) => {
                 let described = self.session.describe_statement(name)?;
                 answers.parameter_types(described.parameters());
@@ -161,11 +167,10 @@ impl Connection {
 
     pub(crate) fn execute(&mut self, name: &[u8], rows_max: u32) -> Result<(), Failure> {
         let name = utf8(name)?;
-        let notices = self.limits.notices;
         let text = Formats::default();
         let portal = self.portals.get(name);
         let formats = portal.map_or(&text, |portal| &portal.formats);
-        let mut results = Results::new(&mut self.link, Protocol::Extended, formats, notices);
+        let mut results = Results::new(&mut self.link, Protocol::Extended, formats);
         // Cursors of DECLARE describe their rows themselves.
         if let Some(columns) = portal.and_then(|portal| portal.description.columns()) {
             results.set_columns(columns);

@@ -113,6 +113,11 @@ impl Link {
         self.encryption.is_some()
     }
 
+    /// The hash of the certificate that a proof of a password is bound to, if there is one.
+    pub(crate) fn binding(&self) -> Option<&[u8]> {
+        self.encryption.as_ref()?.binding.as_deref()
+    }
+
     /// Whether a whole request has come.
     pub(crate) fn has_request(&self) -> bool {
         let come = &self.input[self.start..self.end];

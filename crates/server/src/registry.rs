@@ -305,7 +305,10 @@ impl Entry {
     fn limit(&self, limit: Option<Duration>) {
         let deadline = match limit {
             None => NEVER,
-            Some(limit) => self.registry.now() + limit.as_millis() as u64 + 1,
+            Some(limit) => {
+                let millis = u64::try_from(limit.as_millis()).unwrap_or(NEVER);
+                self.registry.now().saturating_add(millis).saturating_add(1)
+            }
         };
         self.seat.deadline.store(deadline, Ordering::SeqCst);
         if deadline < self.registry.next.load(Ordering::SeqCst) {

@@ -32,38 +32,26 @@ pub(crate) struct Results<'a> {
     /// A COPY that sends data, whose end the client has not been told.
     is_copying_out: bool,
     /// Least weight of notices that the client wants.
-    notices: NoticeFilter,
     /// The failure of the connection, which ends the statement.
     pub(crate) broken: Option<Broken>,
     body: Vec<u8>,
 }
 
-/// The notices that a client wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoticeFilter {
-    All,
-    Warnings,
-    None,
-}
+/// Most bytes of a message that has a row: those of the largest value. Clients read its length as
+/// a number with a sign.
+const ROW_BYTES_MAX: usize = 0x3fff_ffff;
 
-impl NoticeFilter {
-    /// That of a value of `client_min_messages`.
-    pub(crate) fn of_setting(value: &str) -> Self {
-        match value.to_ascii_lowercase().as_str() {
-            "warning" => Self::Warnings,
-            "error" => Self::None,
-            _ => Self::All,
-        }
+fn check_length(bytes: usize) -> Result<(), SqlError> {
+    if bytes <= ROW_BYTES_MAX {
+        return Ok(());
     }
+    let state = SqlState::PROGRAM_LIMIT_EXCEEDED;
+    let detail = format!("A row has at most {ROW_BYTES_MAX} bytes in a message.");
+    Err(SqlError::new(state, "out of memory").detail(detail))
 }
 
 impl<'a> Results<'a> {
-    pub(crate) fn new(
-        link: &'a mut Link,
-        protocol: Protocol,
-        formats: &'a Formats,
-        notices: NoticeFilter,
-    ) -> Self {
+    pub(crate) fn new(link: &'a mut Link, protocol: Protocol, formats: &'a Formats) -> Self {
         Self {
             link,
             protocol,
@@ -72,7 +60,6 @@ impl<'a> Results<'a> {
             scratch: String::new(),
             has_ended: false,
             is_copying_out: false,
-            notices,
             broken: None,
             body: Vec::new(),
         }
@@ -92,7 +79,17 @@ impl<'a> Results<'a> {
         }
     }
 
+    /// Appends a row; if it fails, nothing.
     fn row(&mut self, row: &[Datum], context: &Context<'_>) -> Result<(), SqlError> {
+        let before = self.link.answers.bytes.len();
+        let done = self.print_row(row, context);
+        if done.is_err() {
+            self.link.answers.bytes.truncate(before);
+        }
+        done
+    }
+
+    fn print_row(&mut self, row: &[Datum], context: &Context<'_>) -> Result<(), SqlError> {
         let out = &mut self.link.answers.bytes;
         out.push(b'D');
         let start = out.len();
@@ -117,6 +114,7 @@ impl<'a> Results<'a> {
                 }
             }
             patch_length(out, at, 4);
+            check_length(out.len() - start)?;
         }
         patch_length(out, start, 0);
         Ok(())
@@ -162,12 +160,9 @@ impl RowSink for Results<'_> {
     }
 
     fn notice(&mut self, notice: &Notice) -> Result<(), SqlError> {
-        let severity = match (notice.severity, self.notices) {
-            (sql::Severity::Warning, NoticeFilter::All | NoticeFilter::Warnings) => {
-                Severity::Warning
-            }
-            (sql::Severity::Notice, NoticeFilter::All) => Severity::Notice,
-            _ => return Ok(()),
+        let severity = match notice.severity {
+            sql::Severity::Warning => Severity::Warning,
+            sql::Severity::Notice => Severity::Notice,
         };
         self.link.answers.report(severity, &notice.content);
         Ok(())
@@ -180,6 +175,7 @@ impl RowSink for Results<'_> {
     }
 
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        check_length(data.len())?;
         self.link.answers.copy_data(data);
         self.send_much()
     }

@@ -103,6 +103,7 @@ impl Server {
             failures: AtomicU32::new(0),
             begun: AtomicUsize::new(0),
             is_ending: AtomicBool::new(false),
+            threads: Arc::new(()),
         });
         let registry = Arc::clone(&shared.registry);
         let deadlines = Builder::new()
@@ -263,6 +264,10 @@ impl Server {
                 break;
             }
         }
+        while Arc::strong_count(&self.shared.threads) > 1 {
+            // They have left the registry, and have nothing left to do.
+            std::thread::sleep(Duration::from_millis(1));
+        }
         registry.stop();
         self.shared.lock_log.end();
         for thread in [Some(deadlines), self.lock_waits.take()] {
@@ -376,7 +381,10 @@ impl Drop for Listener {
 /// Gives a connection a thread of its own.
 fn serve(mut socket: Socket, shared: &Arc<Shared>) {
     let options = shared.options();
-    if socket.prepare(options.write_wait).is_err() {
+    if let Err(error) = socket.prepare(options.write_wait) {
+        let message =
+            format!("a connection was refused, because its socket takes no settings: {error}");
+        shared.log.say(&message);
         return;
     }
     let socket = Arc::new(socket);
@@ -390,6 +398,7 @@ fn serve(mut socket: Socket, shared: &Arc<Shared>) {
     }
     let entry = shared.registry.enter(&socket, options.start_wait);
     let shared = Arc::clone(shared);
+    let token = Arc::clone(&shared.threads);
     // Without a thread the connection is dropped, and its client told by that.
     let _ = Builder::new()
         .name("connection".into())
@@ -399,5 +408,8 @@ fn serve(mut socket: Socket, shared: &Arc<Shared>) {
                 connection.run();
             }
             socket.end();
+            // Whoever waits for the last thread closes the database, so nothing has it any more.
+            drop(shared);
+            drop(token);
         });
 }

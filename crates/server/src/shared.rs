@@ -34,7 +34,12 @@ pub(crate) struct Shared {
     /// Connections that have begun.
     pub(crate) begun: AtomicUsize,
     pub(crate) is_ending: AtomicBool,
+    /// Each thread of a connection has a share of it, until it has nothing else left.
+    pub(crate) threads: Arc<()>,
 }
+
+/// Most slots that are kept for superusers.
+const KEPT_SLOTS_MAX: usize = 3;
 
 impl Shared {
     pub(crate) fn is_ending(&self) -> bool {
@@ -52,15 +57,24 @@ impl Shared {
         identity.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A slot for one more connection.
-    pub(crate) fn take_slot(self: &Arc<Self>) -> Result<Slot, SqlError> {
+    /// A slot for one more connection. Of every ten one is kept for superusers, and three at most:
+    /// clients that take all others must not keep those out who can end them.
+    pub(crate) fn take_slot(self: &Arc<Self>, is_superuser: bool) -> Result<Slot, SqlError> {
         if self.is_ending() {
             let message = "the database system is shutting down";
             return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
         }
         let slot = Slot(Arc::clone(self));
-        if self.begun.fetch_add(1, Ordering::SeqCst) >= self.options().connections_max {
+        let connections_max = self.options().connections_max;
+        let kept = (connections_max / 10).min(KEPT_SLOTS_MAX);
+        let begun = self.begun.fetch_add(1, Ordering::SeqCst);
+        if begun >= connections_max {
             return Err(too_many());
+        }
+        if !is_superuser && begun >= connections_max - kept {
+            let message = "remaining connection slots are reserved for non-replication superuser \
+                           connections";
+            return Err(too_many_because(message));
         }
         Ok(slot)
     }
@@ -92,7 +106,10 @@ impl Drop for Slot {
 
 /// The refusal of one connection more than are allowed.
 pub(crate) fn too_many() -> SqlError {
-    let message = "sorry, too many clients already";
+    too_many_because("sorry, too many clients already")
+}
+
+fn too_many_because(message: &str) -> SqlError {
     SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)
         .hint("Close connections, or raise max_connections.")
 }

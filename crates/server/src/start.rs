@@ -20,7 +20,6 @@ use std::sync::Arc;
 const START_BYTES_MAX: usize = 10 << 10;
 /// The newest version of the protocol.
 const MINOR_MAX: u16 = 2;
-const VERSION: u32 = 3 << 16 | MINOR_MAX as u32;
 
 /// A client that has said how it wants to begin.
 struct Beginning {
@@ -72,12 +71,12 @@ fn begin(
 ) -> Result<(Session, Reported, Slot), Refusal> {
     let beginning = negotiate(link, shared)?;
     let client = access::authenticate(link, shared, &beginning.role)?;
-    let slot = shared.take_slot()?;
     let mut session = match client {
         // A trusted client may take any role that exists; under another name it is superuser.
         Client::Trusted if !shared.sql.has_role(&beginning.role) => shared.sql.connect()?,
         _ => shared.sql.connect_as(&beginning.role)?,
     };
+    let slot = shared.take_slot(session.setting("is_superuser") == Some("on"))?;
     let options = shared.options();
     let own = options.directory.file_name();
     let own = own.map_or("indelible".into(), |name| name.to_string_lossy());
@@ -165,7 +164,8 @@ fn beginning(
         .partition(|(name, _)| name.starts_with(b"_pq_."));
     if minor > MINOR_MAX || !options.is_empty() {
         let names: Vec<&[u8]> = options.iter().map(|(name, _)| *name).collect();
-        link.answers.negotiate(VERSION, &names);
+        let version = 3 << 16 | u32::from(minor.min(MINOR_MAX));
+        link.answers.negotiate(version, &names);
     }
     let (mut role, mut database) = (None, None);
     let mut settings = Vec::new();

@@ -25,7 +25,7 @@ const RAW_BYTES: usize = 16 << 10;
 pub(crate) struct Identity {
     config: Arc<ServerConfig>,
     /// The hash of the certificate that clients bind their proof of a password to.
-    pub(crate) binding: Option<Vec<u8>>,
+    binding: Option<Vec<u8>>,
 }
 
 impl Identity {
@@ -81,6 +81,8 @@ impl TlsError {
 
 /// The encryption of a connection.
 pub(crate) struct Encryption {
+    /// That of the certificate which the client was shown.
+    pub(crate) binding: Option<Vec<u8>>,
     connection: ServerConnection,
     /// Encrypted bytes that have come, from `start` to `end`.
     raw: Box<[u8]>,
@@ -93,6 +95,7 @@ impl Encryption {
         let connection = ServerConnection::new(Arc::clone(&identity.config));
         Ok(Self {
             connection: connection.map_err(io::Error::other)?,
+            binding: identity.binding.clone(),
             raw: vec![0; RAW_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -141,9 +144,12 @@ impl Encryption {
                 let Some(come) = waits.read(socket, waker, &mut self.raw)? else {
                     return Ok(None);
                 };
+                if come == 0 {
+                    // The other end is gone, or this one reads no more.
+                    return Ok(Some(0));
+                }
                 (self.start, self.end) = (0, come);
             }
-            // Without any bytes it learns that the stream has ended.
             let mut raw = &self.raw[self.start..self.end];
             self.start += self.connection.read_tls(&mut raw)?;
             let state = self.connection.process_new_packets();

@@ -160,6 +160,20 @@ fn sessions_are_encrypted() {
     scratch.client(&server);
 }
 
+/// The end of a session was a stream cut off, without a word.
+#[test]
+fn sessions_that_are_ended_are_told_why() {
+    let scratch = Scratch::new("ended");
+    let server = scratch.start(|options| options.trusts = true).unwrap();
+    let mut client = scratch.client(&server);
+    query(&mut client, "set idle_session_timeout = 50");
+    until_ready(&mut client);
+    let mut last = Vec::new();
+    client.read_to_end(&mut last).unwrap();
+    let text = String::from_utf8_lossy(&last);
+    assert!(text.starts_with('E') && text.contains("57P05"), "{text}");
+}
+
 #[test]
 fn nothing_may_come_before_the_handshake() {
     let scratch = Scratch::new("before");

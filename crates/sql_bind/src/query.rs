@@ -5,6 +5,7 @@
 
 use super::locking::Locking;
 use super::scope::{Clause, Scope};
+use super::select::check_width;
 use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
@@ -488,6 +489,7 @@ impl Binder<'_> {
         });
         bound?;
         let width = rows.first().map_or(0, Vec::len);
+        check_width(width)?;
         if rows.iter().any(|row| row.len() != width) {
             let message = "VALUES lists must all be the same length";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

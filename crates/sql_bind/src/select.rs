@@ -40,6 +40,18 @@ struct Tail {
     has_locks: bool,
 }
 
+/// Most columns of a list, as in `PostgreSQL`: messages count them in two bytes.
+const COLUMNS_MAX: usize = 1664;
+
+/// Fails if a list has too many columns.
+pub(super) fn check_width(columns: usize) -> Result<()> {
+    if columns <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let message = format!("target lists can have at most {COLUMNS_MAX} entries");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
+}
+
 impl Binder<'_> {
     /// A `SELECT` with the order, limit and locks of its query.
     pub(super) fn select(
@@ -156,6 +168,7 @@ impl Binder<'_> {
                 }
             }
         }
+        check_width(items.len())?;
         Ok(items)
     }
 

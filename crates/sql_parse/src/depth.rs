@@ -1,73 +1,214 @@
 //! The nesting of a statement, bounded before a recursive parser sees it.
 //!
-//! Brackets, prefix operators that follow each other, and `CASE` nest. The rest of the parser's
-//! work is bounded by its own limit of recursion.
+//! Brackets, `CASE`, operators of one chain and set operations make the tree of a statement deep,
+//! and whoever walks or frees the tree recurses. The parser bounds its own recursion, but it reads
+//! chains in a loop, so a long one would overflow the stack of those after it.
+//!
+//! The height that is computed is never less than that of the tree: each operator adds one to the
+//! highest of the operands in its brackets, in whatever order they bind.
 
 use super::{NESTING_MAX, NESTING_SHALLOW};
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// A query inside another one takes as much of the stack as so many brackets.
-const QUERY_WEIGHT: usize = 8;
-/// Operators of one chain, such as `1 + 2 + 3`, whose tree is as deep as the chain is long.
-const CHAIN_MAX: usize = NESTING_MAX;
+/// Part of the stack of an operator that a set operation takes: a third.
+const SET: usize = 1;
+/// An operator, a bracket, a `CASE`.
+const LINK: usize = 3;
+/// A query inside another one.
+const QUERY: usize = 8 * LINK;
+const HEIGHT_MAX: usize = NESTING_MAX * LINK;
+const HEIGHT_SHALLOW: usize = NESTING_SHALLOW * LINK;
+/// Conditions joined by `AND` and `OR`: they are walked in a loop, and only freed one in another.
+const JUNCTIONS_MAX: usize = 10_000;
+
+/// A tree's height, and that with `AND` and `OR`.
+#[derive(Clone, Copy, Default)]
+struct Height {
+    walked: usize,
+    freed: usize,
+}
+
+impl Height {
+    fn plus(self, walked: usize) -> Self {
+        Self {
+            walked: self.walked + walked,
+            freed: self.freed + walked.div_ceil(LINK),
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            walked: self.walked.max(other.walked),
+            freed: self.freed.max(other.freed),
+        }
+    }
+
+    fn is_too_high(self) -> bool {
+        self.walked > HEIGHT_MAX || self.freed > JUNCTIONS_MAX
+    }
+}
+
+/// The statement, or what brackets or `CASE` enclose.
+#[derive(Default)]
+struct Level {
+    is_query: bool,
+    /// Set operations.
+    sets: usize,
+    /// The highest element of its list.
+    elements: Height,
+    /// `AND` and `OR` of this element.
+    junctions: usize,
+    /// The highest of the conditions that these join.
+    conditions: Height,
+    /// Operators since the last of them.
+    links: usize,
+    /// The highest brackets since then.
+    brackets: Height,
+    /// `BETWEEN` whose `AND` is to come.
+    between: usize,
+}
+
+impl Level {
+    fn condition(&self) -> Height {
+        self.brackets.plus(self.links * LINK).max(self.conditions)
+    }
+
+    fn element(&self) -> Height {
+        let Height { walked, freed } = self.condition();
+        Height {
+            walked: walked + self.junctions.min(1) * LINK,
+            freed: freed + self.junctions,
+        }
+    }
+
+    fn height(&self) -> Height {
+        self.element().max(self.elements).plus(self.sets * SET)
+    }
+
+    fn weight(&self) -> usize {
+        if self.is_query { LINK + QUERY } else { LINK }
+    }
+
+    fn and(&mut self) {
+        if self.between > 0 {
+            self.between -= 1;
+        } else {
+            self.junction();
+        }
+    }
+
+    fn junction(&mut self) {
+        self.conditions = self.condition();
+        self.brackets = Height::default();
+        self.links = 0;
+        self.junctions += 1;
+    }
+
+    fn end_element(&mut self) {
+        *self = Self {
+            is_query: self.is_query,
+            sets: self.sets,
+            elements: self.element().max(self.elements),
+            ..Self::default()
+        };
+    }
+}
 
 /// Fails if a statement is nested too deeply; true if it needs a large stack.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
     let mut is_deep = false;
-    let mut open: Vec<usize> = Vec::new();
-    let (mut depth, mut prefixes, mut chain) = (0_usize, 0, 0);
+    let (mut outer, mut level) = (Vec::new(), Level::default());
+    // Of the brackets that are open.
+    let mut weight = 0;
+    let mut is_distinct = false;
     for token in tokens {
+        let was_distinct = std::mem::take(&mut is_distinct);
+        let mut opens = false;
+        let mut closes = false;
         match &token.token {
-            Token::Whitespace(_) => continue,
-            Token::LParen | Token::LBracket => open.push(1),
-            Token::RParen | Token::RBracket => {
-                depth = depth.saturating_sub(open.pop().unwrap_or(0));
+            Token::Whitespace(_) => is_distinct = was_distinct,
+            Token::LParen => opens = true,
+            Token::LBracket => {
+                level.links += 1;
+                opens = true;
             }
-            Token::Minus | Token::Plus | Token::Tilde | Token::AtSign => {
-                prefixes += 1;
-                chain += 1;
-            }
-            Token::Comma => chain = 0,
+            Token::RParen | Token::RBracket => closes = true,
+            Token::Comma => level.end_element(),
             Token::Word(word) => match word.keyword {
-                Keyword::NOT => prefixes += 1,
-                Keyword::CASE => open.push(1),
-                Keyword::END => depth = depth.saturating_sub(open.pop().unwrap_or(0)),
-                Keyword::AND | Keyword::OR | Keyword::FROM | Keyword::WHERE => {
-                    (prefixes, chain) = (0, 0);
+                Keyword::CASE => opens = true,
+                Keyword::END => closes = true,
+                Keyword::AND => level.and(),
+                Keyword::OR => level.junction(),
+                Keyword::FROM if was_distinct => {}
+                Keyword::FROM | Keyword::WHERE | Keyword::WHEN | Keyword::THEN | Keyword::ELSE => {
+                    level.end_element();
                 }
                 Keyword::SELECT => {
-                    chain = 0;
-                    if let Some(weight) = open.last_mut() {
-                        depth += QUERY_WEIGHT;
-                        *weight += QUERY_WEIGHT;
+                    level.end_element();
+                    if !outer.is_empty() && !level.is_query {
+                        level.is_query = true;
+                        weight += QUERY;
                     }
                 }
-                _ => prefixes = 0,
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => {
+                    level.end_element();
+                    level.sets += 1;
+                }
+                Keyword::DISTINCT => is_distinct = true,
+                keyword => {
+                    level.between += usize::from(keyword == Keyword::BETWEEN);
+                    let is_isnull = word.value.eq_ignore_ascii_case("isnull");
+                    level.links += usize::from(is_operator(keyword) || is_isnull);
+                }
             },
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
-                prefixes = 0;
-            }
-            _ => {
-                prefixes = 0;
-                chain += 1;
-            }
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
+            _ => level.links += 1,
         }
-        if matches!(token.token, Token::LParen | Token::LBracket) || is_case(token) {
-            depth += 1;
+        if opens {
+            weight += LINK;
+            outer.push(std::mem::take(&mut level));
+        } else if closes && let Some(around) = outer.pop() {
+            weight -= level.weight();
+            let inner = level.height().plus(level.weight());
+            level = around;
+            level.brackets = level.brackets.max(inner);
         }
-        let nesting = depth + prefixes;
-        if nesting > NESTING_MAX || chain > CHAIN_MAX {
+        let height = level.height().plus(weight);
+        if height.is_too_high() {
             return Err(too_deep());
         }
-        is_deep |= nesting.max(chain) > NESTING_SHALLOW;
+        is_deep |= height.walked > HEIGHT_SHALLOW;
     }
     Ok(is_deep)
 }
 
-fn is_case(token: &TokenWithSpan) -> bool {
-    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::CASE)
+/// Words that make an expression of the one before them, or of the one after them.
+fn is_operator(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::NOT
+            | Keyword::IS
+            | Keyword::NOTNULL
+            | Keyword::IN
+            | Keyword::LIKE
+            | Keyword::ILIKE
+            | Keyword::RLIKE
+            | Keyword::REGEXP
+            | Keyword::SIMILAR
+            | Keyword::BETWEEN
+            | Keyword::COLLATE
+            | Keyword::AT
+            | Keyword::OPERATOR
+            | Keyword::OVERLAPS
+            | Keyword::XOR
+            | Keyword::DIV
+            | Keyword::MATCH
+            | Keyword::MEMBER
+            | Keyword::GLOB
+            | Keyword::PRIOR
+    )
 }
 
 /// The error of a statement that is nested too deeply.

@@ -374,4 +374,56 @@ mod tests {
             assert_eq!(refused.state, SqlState::STATEMENT_TOO_COMPLEX);
         }
     }
+
+    #[test]
+    fn long_chains_are_one_error() {
+        for (first, link) in [
+            ("true", " or true"),
+            ("true", " and (1, 2) = (1, 2)"),
+            ("1", " is null"),
+            ("1", " isnull"),
+            ("1", " notnull"),
+            ("1", " in (2)"),
+            ("1", " is distinct from 1"),
+            ("1", " between 1 and 2"),
+            ("1", " + f(1, 2)"),
+            ("1", " operator(pg_catalog.+) 2"),
+            ("'a'", " like 'a'"),
+            ("'a'", " collate \"C\""),
+            ("now()", " at time zone 'utc'"),
+            ("a", "[1]"),
+            ("1", " union all select 1"),
+            ("1", " except select 1"),
+        ] {
+            let refused = parse(&format!("select {first}{}", link.repeat(20_000))).unwrap_err();
+            assert_eq!(refused.state, SqlState::STATEMENT_TOO_COMPLEX, "{link}");
+        }
+    }
+
+    #[test]
+    fn long_lists_and_conditions_are_read() {
+        for (text, is_deep) in [
+            (format!("select true{}", " or a = 1".repeat(9000)), false),
+            (
+                format!("select case{} end", " when a = 1 then 2".repeat(9000)),
+                false,
+            ),
+            (format!("select 1{}", ", a + 1".repeat(9000)), false),
+            (
+                format!("select 1{}", " union all select 1".repeat(2500)),
+                true,
+            ),
+            (
+                format!(
+                    "select * from (select 1{}) t",
+                    " union all select 1".repeat(2500)
+                ),
+                true,
+            ),
+            (format!("select 1{}", " + f(1, 2)".repeat(900)), true),
+        ] {
+            let parsed = parse(&text).unwrap();
+            assert_eq!(parsed[0].is_deep, is_deep, "{text:.60}");
+        }
+    }
 }

@@ -441,8 +441,8 @@ mod tests {
         );
         assert_eq!(
             refusal("shutdown_grace = '10 days'\n", &[], &[]),
-            "indelible.conf:1: `10 days` is no value of shutdown_grace, which is a time such as \
-             10s (units are ms, s, min and h)"
+            "indelible.conf:1: `10 days` is no value of shutdown_grace, which is a time up to \
+             24h, such as 10s (units are ms, s, min and h)"
         );
         assert_eq!(
             refusal("", &[("INDELIBLE_TRUSTS", "on")], &[]),

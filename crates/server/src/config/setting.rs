@@ -45,7 +45,9 @@ pub(super) enum Form {
     /// A count that may be 0.
     Whole,
     Bytes,
-    /// 0 is no time at all.
+    /// A time that is not 0.
+    Wait,
+    /// A time; 0 is no time at all.
     Time,
     /// `off` is a time that never ends.
     Limit,
@@ -148,12 +150,12 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting(
         "authentication_timeout",
-        ("TIME", Form::Time, "10s"),
+        ("TIME", Form::Wait, "10s"),
         "Time that a connection has to begin its session",
     ),
     setting(
         "client_write_timeout",
-        ("TIME", Form::Time, "60s"),
+        ("TIME", Form::Wait, "60s"),
         "A client that takes no answers for so long is given up",
     ),
     setting(
@@ -183,6 +185,9 @@ pub static SETTINGS: &[Setting] = &[
     ),
 ];
 
+/// Longest time: the operating system's limits of sockets are a few weeks.
+const TIME_MAX: Duration = Duration::from_hours(24);
+
 impl Form {
     /// Reads a value; the error is a description of those that there can be.
     pub(super) fn read(self, text: &str) -> Result<Value, String> {
@@ -201,6 +206,7 @@ impl Form {
                 .map(Value::Count),
             Self::Whole => text.parse().ok().map(Value::Count),
             Self::Bytes => bytes(text).map(Value::Count),
+            Self::Wait => time(text).filter(|time| !time.is_zero()).map(Value::Time),
             Self::Time | Self::Limit => time(text).map(Value::Time),
             Self::Word(words) => {
                 let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
@@ -221,8 +227,9 @@ impl fmt::Display for Form {
             Self::Count => "a whole number from 1 on",
             Self::Whole => "a whole number",
             Self::Bytes => "a size such as 64MB (units are B, kB, MB and GB)",
-            Self::Time => "a time such as 10s (units are ms, s, min and h)",
-            Self::Limit => "a time such as 250ms (units are ms, s, min and h), or off",
+            Self::Wait => "a time from 1ms to 24h (units are ms, s, min and h)",
+            Self::Time => "a time up to 24h, such as 10s (units are ms, s, min and h)",
+            Self::Limit => "a time up to 24h, such as 250ms (units are ms, s, min and h), or off",
             Self::Word(words) => return f.write_str(&words.join(" or ")),
         })
     }
@@ -265,7 +272,8 @@ fn time(text: &str) -> Option<Duration> {
         "h" => 3_600_000,
         _ => return None,
     };
-    Some(Duration::from_millis(count.checked_mul(millis)?))
+    let time = Duration::from_millis(count.checked_mul(millis)?);
+    Some(time).filter(|time| *time <= TIME_MAX)
 }
 
 #[cfg(test)]
@@ -293,9 +301,12 @@ mod tests {
             "1 day",
             "99999999999999999999s",
             "18446744073709551615h",
+            "25h",
         ] {
             assert_eq!(time(wrong), None, "{wrong}");
         }
+        assert_eq!(time("0"), of_millis(0));
+        assert!(Form::Wait.read("0").is_err() && Form::Wait.read("1ms").is_ok());
         assert_eq!(Form::Limit.read("off"), Ok(Value::None));
         assert_eq!(Form::Bytes.read("64 MB"), Ok(Value::Count(64 << 20)));
         assert_eq!(

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod hostile;
 mod notifications;
 mod portals;
 mod slow;
@@ -181,6 +182,14 @@ impl Client {
     fn has_no_answer(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(&self.stream, &mut [0], flags).is_err()
+    }
+
+    /// The number that a query answers.
+    fn number_of(&mut self, text: &str) -> u32 {
+        let answers = self.ask(&[query(text)]);
+        let digits: String = answers.chars().filter(char::is_ascii_digit).collect();
+        // The tag has the last one.
+        digits[..digits.len() - 1].parse().unwrap()
     }
 
     fn ask(&mut self, messages: &[Vec<u8>]) -> String {

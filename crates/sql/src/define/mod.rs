@@ -47,7 +47,7 @@ mod types;
 mod view;
 
 pub(crate) use role::no_role;
-pub(crate) use view::{select_into, table_of_select};
+pub(crate) use view::{executed, query_of_table, select_into, table_of_select};
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;

@@ -239,9 +239,7 @@ fn check_replaced(before: &[(String, Type)], after: &[(String, Type)]) -> Result
 
 /// Creates the table of `SELECT ... INTO`; none for another statement.
 pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Option<Completion>> {
-    let (Statement::Query(query), Some(into)) =
-        (&*parsed.statement, table_of_select(&parsed.statement))
-    else {
+    let Some(into) = table_of_select(&parsed.statement) else {
         return Ok(None);
     };
     session.begin_definition()?;
@@ -260,10 +258,9 @@ pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Opti
     let Some((namespace, name)) = session.new_name_in(target, &name, false)? else {
         return Ok(None);
     };
-    let mut query = (**query).clone();
-    if let Some(select) = first_select_mut(&mut query.body) {
-        select.into = None;
-    }
+    let Some(query) = query_of_table(&parsed.statement) else {
+        return Ok(None);
+    };
     let table = (namespace, name.as_str());
     let completion = session.create_as(parsed, table, (&[], true), &query)?;
     Ok(Some(completion))
@@ -275,6 +272,18 @@ pub(crate) fn table_of_select(statement: &Statement) -> Option<&SelectInto> {
         return None;
     };
     first_select(&query.body)?.into.as_ref()
+}
+
+/// The query of `SELECT ... INTO`, without the table that it makes; none for another statement.
+pub(crate) fn query_of_table(statement: &Statement) -> Option<Box<Query>> {
+    let (Statement::Query(query), Some(_)) = (statement, table_of_select(statement)) else {
+        return None;
+    };
+    let mut query = query.clone();
+    if let Some(select) = first_select_mut(&mut query.body) {
+        select.into = None;
+    }
+    Some(query)
 }
 
 /// The first `SELECT` of a query, which is the one that may have `INTO`.
@@ -362,9 +371,8 @@ impl Session {
                     statement,
                     ..parsed.clone()
                 };
-                let plan = self.plan(&parsed, &[])?;
-                let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
-                (plan, Vec::new())
+                let planned = self.plan_with_values(&parsed)?;
+                planned.ok_or_else(|| SqlError::internal("a query has a plan"))?
             }
         };
         let mut columns: Vec<Column> = plan
@@ -391,7 +399,7 @@ impl Session {
 }
 
 /// The prepared statement of a table's query, and its arguments, if it is the query.
-fn executed(query: &Query) -> Result<Option<(String, Vec<Expr>)>> {
+pub(crate) fn executed(query: &Query) -> Result<Option<(String, Vec<Expr>)>> {
     let SetExpr::Select(select) = &*query.body else {
         return Ok(None);
     };

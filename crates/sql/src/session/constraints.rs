@@ -70,6 +70,7 @@ impl Session {
 
     /// Makes up for all checks, before the transaction commits or is prepared.
     pub(super) fn end_deferral(&mut self) -> Result<()> {
+        self.environment.host.end_statement();
         self.environment.host.deferred.choose(None, false);
         self.look_at_violations()
     }

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Node};
 use crate::run::{Feed, evaluate};
 use crate::sink::{Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
-use crate::state::quoted;
+use crate::state::{check_deadline, quoted};
 use crate::types::{Context, Datum, Kind, Type, binary_io, text_io};
 use sql_bind::row_scope;
 use sql_parse::copy::{
@@ -17,6 +17,7 @@ use sql_parse::copy::{
 };
 use sql_parse::{COPIED_ROWS, has_subquery, ident_text, mark_of, object_name, parse};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
+use std::sync::Arc;
 
 /// Rows that are read before they are inserted.
 const TOGETHER: usize = 64;
@@ -214,7 +215,17 @@ impl Session {
             is_binary: format.is_binary,
             columns: columns.len(),
         })?;
-        let mut more = |data: &mut Vec<u8>| sink.copy_in(data);
+        let environment = &self.environment;
+        let (interrupt, deadline) = (environment.interrupt.clone(), environment.host.deadline);
+        let peer = Arc::clone(&environment.host.peer);
+        // Data may come for ever, and leave no row.
+        let mut more = |data: &mut Vec<u8>| {
+            if interrupt.is_raised() {
+                return Err(peer.stopped());
+            }
+            check_deadline(deadline)?;
+            sink.copy_in(data)
+        };
         let mut records = Records::new(format);
         records.skip_header(columns, format, &mut more)?;
         let Node::Modify(modify) = &plan.root else {

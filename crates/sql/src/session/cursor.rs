@@ -6,14 +6,13 @@
 
 use super::Session;
 use super::control::needs_block;
-use super::extended::Parameters;
 use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
-use crate::types::{Datum, Type};
+use crate::types::Datum;
 use sql_bind::{Binder, Tracked, not_updatable, type_named};
 use sql_parse::{LineIndex, Parsed, ident_text, object_name};
 use sql_rows::{SegmentCache, Store};
@@ -108,7 +107,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
         let completion = match &*parsed.statement {
-            Statement::Declare { stmts, .. } => self.declare(parsed, stmts, (&[], &[]))?,
+            Statement::Declare { stmts, .. } => self.declare(parsed, stmts)?,
             Statement::Fetch {
                 name, direction, ..
             } if parsed.is_move => {
@@ -153,13 +152,7 @@ impl Session {
         Ok(Some(completion))
     }
 
-    /// Declares a cursor; its query may have parameters, with their types and values.
-    pub(super) fn declare(
-        &mut self,
-        parsed: &Parsed,
-        declared: &[Declare],
-        (types, values): (&[Option<Type>], &Parameters),
-    ) -> Result<Completion> {
+    fn declare(&mut self, parsed: &Parsed, declared: &[Declare]) -> Result<Completion> {
         let [
             Declare {
                 names,
@@ -191,15 +184,12 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        let (plan, tracked) = self.plan_cursor(parsed, &Statement::Query(query.clone()), types)?;
-        if plan.parameters.len() > values.len() {
-            let message = format!("there is no parameter ${}", values.len() + 1);
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
-        }
+        let (plan, tracked) = self.plan_cursor(parsed, &Statement::Query(query.clone()))?;
+        self.check_values(&plan)?;
         if !plan.before.is_empty() {
             return Err(changes_rows());
         }
-        let mut running = self.begin_plan(&plan, values.to_vec())?;
+        let mut running = self.begin_plan(&plan, self.outer.1.clone())?;
         running.moment = self.own_moment()?;
         let rows = Store::new(running.state.memory.share());
         let lives = [Life::Transaction, Life::Held];
@@ -231,17 +221,16 @@ impl Session {
     }
 
     /// The plan of a cursor, and the tables whose keys are in its rows.
-    pub(super) fn plan_cursor(
+    fn plan_cursor(
         &self,
         parsed: &Parsed,
         statement: &Statement,
-        types: &[Option<Type>],
     ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
         let places = LineIndex::new(&parsed.text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
-        binder.declare(types);
+        binder.declare(&self.outer.0);
         let bound = binder.cursor(statement)?;
         let (mut plan, tracked) = bound.ok_or_else(|| SqlError::internal("a query has a plan"))?;
         plan.improve();
@@ -254,8 +243,11 @@ impl Session {
     ///
     /// A cursor that does not exist.
     pub fn cursor_columns(&self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
-        let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
-        Ok(cursor.running.plan.columns.clone())
+        if let Some(cursor) = self.cursors.get(name) {
+            return Ok(cursor.running.plan.columns.clone());
+        }
+        let portal = self.portals.get(name).ok_or_else(|| no_cursor(name))?;
+        self.portal_columns(portal)
     }
 
     fn fetch(
@@ -264,7 +256,10 @@ impl Session {
         direction: &FetchDirection,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        let Some(mut cursor) = self.cursors.remove(name) else {
+            let rows = self.fetch_from_portal(name, &steps(direction, 0)?, sink)?;
+            return Ok(Completion::with_rows("FETCH", rows));
+        };
         let steps = steps(direction, cursor.place);
         let fetched = steps.and_then(|steps| self.fetch_from(&mut cursor, steps, sink));
         self.cursors.insert(name.to_owned(), cursor);
@@ -468,12 +463,15 @@ impl Session {
         match cursor {
             CloseCursor::All => {
                 self.drop_cursors();
+                self.portals.clear();
                 Ok(Completion::new("CLOSE CURSOR ALL"))
             }
             CloseCursor::Specific { name } => {
                 let name = ident_text(name);
-                self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
-                self.environment.host.cursors.remove(&name);
+                if !self.has_portal(&name) {
+                    return Err(no_cursor(&name));
+                }
+                self.close_portal(&name);
                 Ok(Completion::new("CLOSE CURSOR"))
             }
         }
@@ -492,6 +490,7 @@ impl Session {
                 message,
             ));
         }
+        self.prepared.check_room(name)?;
         let plan = self.plan(&parsed, types)?;
         let text = Arc::clone(&parsed.text);
         let mut prepared = Prepared::new(Some(parsed), types);
@@ -612,7 +611,7 @@ impl Session {
 }
 
 /// The way of a cursor.
-enum Steps {
+pub(super) enum Steps {
     Forward(u64),
     Backward(u64),
     /// To the row with this number.
@@ -653,7 +652,7 @@ fn steps(direction: &FetchDirection, place: u64) -> Result<Steps> {
     })
 }
 
-fn only_forward() -> SqlError {
+pub(super) fn only_forward() -> SqlError {
     let message = "cursor can only scan forward";
     let hint = "Declare it with SCROLL option to enable backward scan.";
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint)
@@ -666,7 +665,7 @@ fn number(value: &ValueWithSpan) -> Result<i64> {
     })
 }
 
-fn no_cursor(name: &str) -> SqlError {
+pub(super) fn no_cursor(name: &str) -> SqlError {
     let message = format!("cursor \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
 }

@@ -144,11 +144,10 @@ impl Session {
             statement: Arc::new(query.map_or_else(|| inner.clone(), Statement::Query)),
             ..parsed.clone()
         };
-        let plan = self.plan(&inner, &[])?.ok_or_else(|| {
+        self.plan_with_values(&inner)?.ok_or_else(|| {
             let instead = "Explain SELECT, INSERT, UPDATE, DELETE or EXECUTE.";
             SqlError::unsupported("EXPLAIN of this statement", instead)
-        })?;
-        Ok((plan, Vec::new()))
+        })
     }
 
     /// Commits a statement that was sent alone, and says what that has cost.

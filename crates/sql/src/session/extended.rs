@@ -7,14 +7,14 @@
 use super::Session;
 use super::explain::explain_columns;
 use super::settings::{asked_name, shown_columns};
-use crate::define::table_of_select;
+use crate::define::{executed, query_of_table, table_of_select};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Plan, PointPlan};
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Block, Planned, Portal, Prepared, Progress, TransactionStatus, check_promised};
 use crate::types::{Datum, Type};
 use sql_parse::{Own, Parsed, ident_text, object_name, parse};
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Declare, Statement};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,6 +37,7 @@ impl Session {
                     message,
                 ));
             }
+            session.prepared.check_room(name)?;
             let mut parsed = parse(text)?;
             if parsed.len() > 1 {
                 let message = "cannot insert multiple commands into a prepared statement";
@@ -175,7 +176,11 @@ impl Session {
     }
 
     /// The plan of a portal's statement, whose name may be that of another one by now.
-    fn plan_portal(&mut self, portal: &Portal, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
+    pub(super) fn plan_portal(
+        &mut self,
+        portal: &Portal,
+        parsed: &Parsed,
+    ) -> Result<Option<Arc<Plan>>> {
         let is_same = |prepared: &Prepared| {
             let own = prepared.parsed.as_ref();
             own.is_some_and(|own| Arc::ptr_eq(&own.statement, &parsed.statement))
@@ -352,19 +357,17 @@ impl Session {
             |session, _| {
                 session.guarded(|session| {
                     session.attempt(|session| {
-                        if let Statement::Declare { stmts, .. } = &*parsed.statement
-                            && let Some(query) = stmts.first().and_then(|one| one.for_query.clone())
-                        {
+                        if let Some(inner) = inner_statement(&parsed)? {
                             let types = session.declared(statement);
-                            let query = Statement::Query(query);
-                            let (plan, _) = session.plan_cursor(&parsed, &query, &types)?;
-                            if let Some(prepared) = session.prepared.get_mut(statement) {
-                                prepared.fix_parameters(&plan);
+                            let plan = session.plan(&inner, &types)?;
+                            let prepared = session.prepared.get_mut(statement);
+                            if let Some((prepared, plan)) = prepared.zip(plan.as_ref()) {
+                                prepared.fix_parameters(plan);
                             }
                             return Ok(Described {
-                                plan: Some(plan),
-                                columns: None,
-                                is_cursor: true,
+                                plan,
+                                columns: session.columns_of(&parsed)?,
+                                hides_columns: true,
                             });
                         }
                         let plan = session.plan_prepared(statement)?;
@@ -380,12 +383,39 @@ impl Session {
                         Ok(Described {
                             plan,
                             columns,
-                            is_cursor: false,
+                            hides_columns: false,
                         })
                     })
                 })
             },
         )
+    }
+
+    /// The plan of a query inside a statement, and the values of the statement's parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of planning it; more parameters than values.
+    pub(crate) fn plan_with_values(
+        &self,
+        inner: &Parsed,
+    ) -> Result<Option<(Arc<Plan>, Vec<Datum>)>> {
+        let (types, values) = &self.outer;
+        let Some(plan) = self.plan(inner, types)? else {
+            return Ok(None);
+        };
+        self.check_values(&plan)?;
+        Ok(Some((plan, values.clone())))
+    }
+
+    /// Fails if a plan has parameters that the statement around it has no values for.
+    pub(super) fn check_values(&self, plan: &Plan) -> Result<()> {
+        let given = self.outer.1.len();
+        if plan.parameters.len() <= given {
+            return Ok(());
+        }
+        let message = format!("there is no parameter ${}", given + 1);
+        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message))
     }
 
     /// The types that were declared for the parameters of a prepared statement.
@@ -474,8 +504,8 @@ pub struct Described {
     plan: Option<Arc<Plan>>,
     /// Of a statement without a plan.
     columns: Option<Vec<OutputColumn>>,
-    /// Whether the plan is a cursor's, so that its columns are no result of the statement.
-    is_cursor: bool,
+    /// Whether the plan is of a query inside the statement, whose columns are not its result.
+    hides_columns: bool,
 }
 
 impl Described {
@@ -487,10 +517,36 @@ impl Described {
     /// Columns of the result; none if it has no result.
     pub fn columns(&self) -> Option<&[OutputColumn]> {
         match &self.plan {
-            Some(plan) if !self.is_cursor => plan.columns.as_deref(),
+            Some(plan) if !self.hides_columns => plan.columns.as_deref(),
             _ => self.columns.as_deref(),
         }
     }
+}
+
+/// The query or change inside a statement, if its parameters are those of the statement.
+fn inner_statement(parsed: &Parsed) -> Result<Option<Parsed>> {
+    let of_cursor = |declared: &[Declare]| {
+        let query = declared.first().and_then(|one| one.for_query.clone());
+        query.map(Statement::Query)
+    };
+    let inner = match &*parsed.statement {
+        Statement::Declare { stmts, .. } => of_cursor(stmts),
+        Statement::Explain { statement, .. } => match &**statement {
+            Statement::Declare { stmts, .. } => of_cursor(stmts),
+            Statement::Execute { .. } => None,
+            other => Some(other.clone()),
+        },
+        Statement::CreateTable(create) => create.query.clone().map(Statement::Query),
+        statement => query_of_table(statement).map(Statement::Query),
+    };
+    let inner = inner.filter(|_| parsed.own.is_none());
+    Ok(match inner {
+        Some(Statement::Query(query)) if executed(&query)?.is_some() => None,
+        inner => inner.map(|statement| Parsed {
+            statement: Arc::new(statement),
+            ..parsed.clone()
+        }),
+    })
 }
 
 /// Whether a statement is answered in a block that has failed.

@@ -53,8 +53,8 @@ use crate::state::{
     PreparedStatements, SessionNames, SessionSequences, ShownEncryption, Transaction,
     TransactionStatus, Undo, Variables, Wake, millis_of,
 };
-use crate::types::Settings;
 use crate::types::random::Random;
+use crate::types::{Datum, Settings, Type};
 use indelible::{CommitReport, Connection, Interrupt};
 use sql_parse::{Fingerprint, parse};
 use std::borrow::Cow;
@@ -74,6 +74,8 @@ pub struct Session {
     portals: HashMap<String, Portal>,
     /// The memory of a portal that has ended.
     spare_portal: Portal,
+    /// Types and values of the parameters of a statement whose plan is that of one inside it.
+    outer: (Vec<Option<Type>>, Vec<Datum>),
     cursors: HashMap<String, cursor::Cursor>,
     /// Temporary tables that do not outlive a transaction, and whether they go with it or lose
     /// their rows.
@@ -162,6 +164,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             portals: HashMap::new(),
             spare_portal: Portal::default(),
+            outer: Default::default(),
             last_commit: None,
             cursors: HashMap::new(),
             on_commit: Vec::new(),

@@ -5,6 +5,7 @@
 //! asked for in parts. Cursors of `DECLARE` are portals too, with names of the same space.
 
 use super::Session;
+use super::cursor::{Steps, no_cursor, only_forward};
 use super::extended::ends_transaction;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
@@ -12,7 +13,7 @@ use crate::state::{Block, Held, Notice, Portal, Progress};
 use crate::types::Context;
 use sql_parse::Parsed;
 use sql_rows::{SegmentCache, Store};
-use sqlparser::ast::Statement;
+use std::sync::Arc;
 
 impl Progress {
     /// That of a portal that has run to its end.
@@ -56,7 +57,7 @@ impl Portal {
 
 impl Session {
     /// Whether a portal or a cursor has this name.
-    pub(super) fn has_portal(&self, name: &str) -> bool {
+    pub fn has_portal(&self, name: &str) -> bool {
         self.portals.contains_key(name) || self.cursors.contains_key(name)
     }
 
@@ -97,11 +98,19 @@ impl Session {
         rows_max: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        if let Statement::Declare { stmts, .. } = &*parsed.statement {
-            portal.progress = Progress::Done;
-            let values = (&portal.declared[..], &portal.values[..]);
-            return self.declare(parsed, stmts, values);
-        }
+        self.outer = (portal.declared.clone(), portal.values.clone());
+        let completion = self.run_outer(portal, parsed, rows_max, sink);
+        self.outer = Default::default();
+        completion
+    }
+
+    fn run_outer(
+        &mut self,
+        portal: &mut Portal,
+        parsed: &Parsed,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
         let Some(columns) = self.columns_of(parsed)? else {
             portal.progress = Progress::Done;
             return self.execute(parsed, sink);
@@ -127,6 +136,66 @@ impl Session {
         let completion = self.hand_over_held(&mut held, rows_max, sink)?;
         portal.progress = Progress::Held(Box::new(held));
         Ok(completion)
+    }
+
+    /// Runs a portal on for `FETCH` and `MOVE`; the rows that have come.
+    pub(super) fn fetch_from_portal(
+        &mut self,
+        name: &str,
+        steps: &Steps,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_cursor(name))?;
+        let fetched = match steps {
+            Steps::Forward(count) => self.fetch_bound(name, &mut portal, *count, sink),
+            _ => Err(only_forward()),
+        };
+        self.portals.insert(name.to_owned(), portal);
+        fetched
+    }
+
+    fn fetch_bound(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        count: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        if matches!(portal.progress, Progress::Bound)
+            && let Some(parsed) = portal.parsed.clone()
+            && let Some(mut plan) = self.plan_portal(portal, &parsed)?
+            && plan.columns.is_some()
+        {
+            while self.lock_targets(&plan)? {
+                plan = self.plan_portal(portal, &parsed)?.unwrap_or(plan);
+            }
+            let running = self.begin_plan(&plan, portal.values.clone())?;
+            portal.progress = Progress::Running(Box::new(running));
+        }
+        if let Some(columns) = self.portal_columns(portal)? {
+            sink.describe(&columns)?;
+        }
+        let before = portal.rows_of_plan().unwrap_or(0);
+        // All of them, for the portal.
+        let rows_max = if count == u64::MAX { 0 } else { count };
+        let completion = self.run_portal_on(name, portal, rows_max, sink);
+        let rows = portal.rows_of_plan().map(|rows| rows - before);
+        portal.end_plan(&completion);
+        Ok(rows.or(completion?.rows).unwrap_or(0))
+    }
+
+    /// The columns of a portal's rows.
+    pub(super) fn portal_columns(&self, portal: &Portal) -> Result<Option<Vec<OutputColumn>>> {
+        let plan = match &portal.progress {
+            Progress::Running(running) => Some(Arc::clone(&running.plan)),
+            Progress::Held(held) => return Ok(Some(held.columns.clone())),
+            Progress::Bound | Progress::Over(_) => match &portal.parsed {
+                Some(parsed) => self.plan(parsed, &portal.declared)?,
+                None => None,
+            },
+            Progress::Done => None,
+        };
+        Ok(plan.and_then(|plan| plan.columns.clone()))
     }
 
     /// Hands over the next rows of those that a portal has kept.

@@ -49,13 +49,7 @@ impl Environment {
 
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
-        let wait = self.host.variables.modes().wait;
-        match (wait, self.host.deadline) {
-            (Wait::Limit(limit), Some(deadline)) => {
-                Wait::Limit(limit.min(deadline.saturating_duration_since(Instant::now())))
-            }
-            (wait, _) => wait,
-        }
+        self.host.wait()
     }
 
     /// The surroundings of conversions.
@@ -144,30 +138,56 @@ impl HostState {
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 
+    /// Lets what follows take any time: the end of a transaction is not of the statement's.
+    pub(crate) fn end_statement(&mut self) {
+        self.deadline = None;
+    }
+
+    /// How long the statement waits for locks.
+    pub(crate) fn wait(&self) -> Wait {
+        match (self.variables.modes().wait, self.deadline) {
+            (Wait::Limit(limit), Some(deadline)) => {
+                Wait::Limit(limit.min(deadline.saturating_duration_since(Instant::now())))
+            }
+            (wait, _) => wait,
+        }
+    }
+
     /// Fails if the statement's time is over.
     pub(crate) fn check_deadline(&self) -> Result<()> {
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => {
-                let message = "canceling statement due to statement timeout";
-                Err(SqlError::new(SqlState::QUERY_CANCELED, message))
-            }
-            _ => Ok(()),
-        }
+        check_deadline(self.deadline)
     }
 
     /// Keeps a notice for the client.
     pub(crate) fn notice(&mut self, message: impl Into<String>) {
-        self.notices.push(Notice {
-            severity: Severity::Notice,
-            content: SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message),
-        });
+        let content = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message);
+        self.tell(Severity::Notice, content);
     }
 
     /// Keeps a warning for the client.
     pub(crate) fn warning(&mut self, state: SqlState, message: impl Into<String>) {
-        self.notices.push(Notice {
-            severity: Severity::Warning,
-            content: SqlError::new(state, message),
-        });
+        self.tell(Severity::Warning, SqlError::new(state, message));
     }
+
+    /// Keeps what the client wants to be told.
+    fn tell(&mut self, severity: Severity, content: SqlError) {
+        let least = self.variables.get("client_min_messages");
+        let is_wanted = match least.unwrap_or_default().to_ascii_lowercase().as_str() {
+            "error" => false,
+            "warning" => severity == Severity::Warning,
+            _ => true,
+        };
+        if is_wanted {
+            self.notices.push(Notice { severity, content });
+        }
+    }
+}
+
+/// Fails if the end of a statement's time has passed.
+pub(crate) fn check_deadline(deadline: Option<Instant>) -> Result<()> {
+    if deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        return Ok(());
+    }
+    let message = "canceling statement due to statement timeout";
+    Err(SqlError::new(SqlState::QUERY_CANCELED, message))
 }

@@ -287,7 +287,7 @@ impl HostCall<'_> {
         let wait = if is_try {
             Wait::Never
         } else {
-            self.session.variables.modes().wait
+            self.session.wait()
         };
         let locked = self.connection.advisory_lock(key, mode, scope, wait)?;
         Ok(if is_try {

@@ -30,7 +30,7 @@ mod transaction;
 pub(crate) use clock::now;
 pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, distinct_names, index_columns};
-pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
+pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, check_deadline};
 pub(crate) use host::HostCall;
 pub(crate) use prepared::{
     Held, Planned, Portal, Prepared, PreparedStatements, Progress, Running, check_promised,

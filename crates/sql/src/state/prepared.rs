@@ -17,6 +17,9 @@ use sql_rows::{Columns, SegmentCache, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Most prepared statements with names.
+const NAMED_MAX: usize = 10_000;
+
 /// A statement that is parsed, and its plan.
 pub(crate) struct Prepared {
     /// None for an empty text.
@@ -42,6 +45,16 @@ pub(crate) struct PreparedStatements {
 impl PreparedStatements {
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
+    }
+
+    /// Fails if a statement with a name more is one too many.
+    pub(crate) fn check_room(&self, name: &str) -> Result<()> {
+        if name.is_empty() || self.named.len() < NAMED_MAX {
+            return Ok(());
+        }
+        let message = format!("a session has at most {NAMED_MAX} prepared statements");
+        let hint = "Deallocate those that are not needed any more.";
+        Err(SqlError::new(SqlState::CONFIGURATION_LIMIT_EXCEEDED, message).hint(hint))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Prepared> {

@@ -341,8 +341,9 @@ impl Peer {
     /// Ends the session: its statement now, and the session itself as soon as its thread looks.
     pub(crate) fn terminate(&self) {
         self.is_terminated.store(true, Ordering::SeqCst);
-        self.interrupt.raise();
+        // First, so that a statement that stops finds that it is the last one.
         self.wake(WakeReason::End);
+        self.interrupt.raise();
     }
 
     /// Whether the session is to end.
@@ -403,16 +404,21 @@ impl Peer {
 
     /// Begins to listen to a channel, or ends; without a name it ends for all.
     pub(crate) fn listen(&self, change: Listen) {
-        let channels = &mut lock(&self.inbox).channels;
+        let inbox = &mut *lock(&self.inbox);
         match change {
             Listen::Begin(channel) => {
-                channels.insert(channel);
+                inbox.channels.insert(channel);
+                return;
             }
             Listen::End(channel) => {
-                channels.remove(&channel);
+                inbox.channels.remove(&channel);
             }
-            Listen::EndAll => channels.clear(),
+            Listen::EndAll => inbox.channels.clear(),
         }
+        // Nobody asks for them any more.
+        let waiting = std::mem::take(&mut inbox.waiting);
+        inbox.waiting = inbox.wanted(&waiting).cloned().collect();
+        inbox.waiting_bytes = inbox.waiting.iter().map(|one| one.bytes()).sum();
     }
 
     /// Whether the session listens to any channel.

@@ -6,7 +6,7 @@
 
 use super::array::{Array, DIMENSIONS_MAX, Dimension, too_many_dimensions};
 use super::context::Context;
-use super::datetime::calendar::DAY;
+use super::datetime::calendar::{self, DAY};
 use super::datum::{Datum, Record, RecordShape, Timetz};
 use super::geometry;
 use super::interval::Interval;
@@ -25,6 +25,10 @@ const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_NAN: u16 = 0xc000;
 const NUMERIC_INFINITY: u16 = 0xd000;
 const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
+/// Farthest from UTC that a zone is, in seconds, exclusive.
+const ZONE_END: i32 = 16 * 3600;
+/// The deepest nesting of rows and arrays.
+const DEPTH_MAX: usize = 200;
 /// The first byte of `jsonb`.
 const JSONB_VERSION: u8 = 1;
 
@@ -174,6 +178,18 @@ fn bad(what: &str) -> SqlError {
 /// Bytes that are read from the front.
 struct Bytes<'b> {
     rest: &'b [u8],
+    origin: Origin,
+    /// Values around this one.
+    depth: usize,
+}
+
+/// Who has written the bytes of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Client,
+    /// This program. What it has accepted once it can read; and rows may be shorter than their
+    /// type, which has further columns since.
+    Column,
 }
 
 impl<'b> Bytes<'b> {
@@ -228,9 +244,31 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// The value of its bytes.
+/// The value of the bytes that a client sends.
 pub fn parse(kind: Kind, bytes: &[u8], context: &Context<'_>) -> Result<Datum> {
-    let mut bytes = Bytes { rest: bytes };
+    parse_whole(kind, bytes, (Origin::Client, 0), context)
+}
+
+/// The value of the bytes in a column.
+pub fn parse_stored(kind: Kind, bytes: &[u8], context: &Context<'_>) -> Result<Datum> {
+    parse_whole(kind, bytes, (Origin::Column, 0), context)
+}
+
+fn parse_whole(
+    kind: Kind,
+    bytes: &[u8],
+    (origin, depth): (Origin, usize),
+    context: &Context<'_>,
+) -> Result<Datum> {
+    if depth > DEPTH_MAX {
+        let message = "stack depth limit exceeded";
+        return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+    }
+    let mut bytes = Bytes {
+        rest: bytes,
+        origin,
+        depth,
+    };
     let datum = parse_from(kind, &mut bytes, context)?;
     if bytes.rest.is_empty() {
         Ok(datum)
@@ -249,14 +287,14 @@ fn parse_from(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resul
         Kind::Float8 => Datum::Float8(bytes.array().map(f64::from_be_bytes)?),
         Kind::Numeric => Datum::Numeric(parse_numeric(bytes)?),
         Kind::Bytea => Datum::bytes(std::mem::take(&mut bytes.rest)),
-        Kind::Date => Datum::Date(bytes.i32()?),
+        Kind::Date => Datum::Date(parse_date(bytes)?),
         Kind::Time => Datum::Time(parse_time(bytes)?),
         Kind::Timetz => Datum::Timetz(Timetz {
             micros: parse_time(bytes)?,
-            zone: bytes.i32()?,
+            zone: parse_zone(bytes)?,
         }),
-        Kind::Timestamp => Datum::Timestamp(bytes.i64()?),
-        Kind::Timestamptz => Datum::Timestamptz(bytes.i64()?),
+        Kind::Timestamp => Datum::Timestamp(parse_moment(bytes)?),
+        Kind::Timestamptz => Datum::Timestamptz(parse_moment(bytes)?),
         Kind::Interval => {
             let micros = bytes.i64()?;
             let days = bytes.i32()?;
@@ -306,6 +344,36 @@ fn parse_time(bytes: &mut Bytes<'_>) -> Result<i64> {
     }
 }
 
+fn parse_date(bytes: &mut Bytes<'_>) -> Result<i32> {
+    let days = bytes.i32()?;
+    if bytes.origin == Origin::Client && calendar::is_finite_date(days) {
+        calendar::checked_date(days.into())
+    } else {
+        Ok(days)
+    }
+}
+
+fn parse_moment(bytes: &mut Bytes<'_>) -> Result<i64> {
+    let micros = bytes.i64()?;
+    let is_checked = bytes.origin == Origin::Client && calendar::is_finite(micros);
+    if is_checked && !calendar::is_valid(micros) {
+        return Err(calendar::timestamp_out_of_range());
+    }
+    Ok(micros)
+}
+
+fn parse_zone(bytes: &mut Bytes<'_>) -> Result<i32> {
+    let seconds = bytes.i32()?;
+    if (1 - ZONE_END..ZONE_END).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(SqlError::new(
+            SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+            "time zone displacement out of range",
+        ))
+    }
+}
+
 fn parse_numeric(bytes: &mut Bytes<'_>) -> Result<Numeric> {
     let count = bytes.u16()?;
     let weight = i64::from(bytes.u16()? as i16);
@@ -346,7 +414,10 @@ fn parse_numeric(bytes: &mut Bytes<'_>) -> Result<Numeric> {
 fn parse_sized(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Result<Datum> {
     let length = bytes.i32()?;
     match usize::try_from(length) {
-        Ok(length) => parse(kind, bytes.take(length)?, context),
+        Ok(length) => {
+            let inner = (bytes.origin, bytes.depth + 1);
+            parse_whole(kind, bytes.take(length)?, inner, context)
+        }
         Err(_) if length == -1 => Ok(Datum::Null),
         Err(_) => Err(bad("insufficient data left in message")),
     }
@@ -400,52 +471,59 @@ fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
 }
 
 fn parse_record(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Result<Datum> {
-    let count = bytes.i32()?;
     let known = match kind {
         Kind::Composite(oid) => context.names.row_shape(oid),
         _ => None,
     };
-    let mut shape = RecordShape::default();
-    let mut fields = Vec::new();
-    for place in 0..count {
-        let oid = bytes.array().map(u32::from_be_bytes)?;
-        let of_shape = known
-            .as_ref()
-            .and_then(|known| known.types.get(place as usize));
-        let expected = of_shape.map(|found| found.kind);
-        let of_shape = expected.filter(|kind| kind.oid() == oid);
-        let kind = of_shape
-            .or_else(|| Kind::from_oid(oid))
-            .ok_or_else(|| bad(&format!("type with OID {oid} does not exist")))?;
-        if let Some(expected) = expected.filter(|expected| *expected != kind) {
-            let expected = expected.oid();
-            let message = format!(
-                "binary data has type {oid} instead of expected {expected} in record column {}",
-                place + 1
-            );
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
-        }
-        fields.push(parse_sized(kind, bytes, context)?);
-        shape.names.push(format!("f{}", place + 1).into());
-        shape.types.push(kind.plain());
+    let is_stored = bytes.origin == Origin::Column;
+    if known.is_none() && !is_stored {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "input of anonymous composite types is not implemented",
+        ));
     }
-    let shape = match known {
-        // A row from before its table had further columns.
-        Some(known) if fields.len() < known.types.len() => {
-            fields.resize(known.types.len(), Datum::Null);
-            known
-        }
-        Some(known) if known.types.len() != fields.len() => {
+    let count = bytes.i32()?;
+    let read = usize::try_from(count).unwrap_or(0);
+    if let Some(known) = &known {
+        let expected = known.types.len();
+        if read > expected || (read < expected && !is_stored) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "wrong number of columns: {count}, expected {}",
-                    known.types.len()
-                ),
+                format!("wrong number of columns: {count}, expected {expected}"),
             ));
         }
-        Some(known) => known,
-        None => Arc::new(shape),
-    };
+    }
+    let mut fields = Vec::new();
+    let mut found = RecordShape::default();
+    for place in 1..=read {
+        let oid = bytes.array().map(u32::from_be_bytes)?;
+        let kind = match &known {
+            Some(known) => expected_field(known.types[place - 1].kind, oid, place)?,
+            None => Kind::from_oid(oid)
+                .ok_or_else(|| bad(&format!("type with OID {oid} does not exist")))?,
+        };
+        fields.push(parse_sized(kind, bytes, context)?);
+        if known.is_none() {
+            found.names.push(format!("f{place}").into());
+            found.types.push(kind.plain());
+        }
+    }
+    let shape = known.unwrap_or_else(|| Arc::new(found));
+    // A stored row may be from before its type had further columns.
+    fields.resize(shape.types.len(), Datum::Null);
     Ok(Datum::Record(Arc::new(Record { shape, fields })))
+}
+
+/// The kind of a field, if the bytes are of it.
+fn expected_field(kind: Kind, oid: u32, place: usize) -> Result<Kind> {
+    if kind.oid() == oid {
+        return Ok(kind);
+    }
+    let expected = kind.oid();
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "binary data has type {oid} instead of expected {expected} in record column {place}"
+        ),
+    ))
 }

@@ -349,7 +349,7 @@ fn load_bytes(bytes: &[u8], kind: Kind, of: Type, context: &Context<'_>) -> Resu
         Kind::Jsonb => Json::from_bytes(bytes).map(|json| Datum::Jsonb(Arc::new(json))),
         Kind::Bytea => Some(Datum::bytes(bytes)),
         _ if kind.element().is_some() || matches!(kind, Kind::Composite(_)) => {
-            return binary_io::parse(kind, bytes, context);
+            return binary_io::parse_stored(kind, bytes, context);
         }
         _ => None,
     };
