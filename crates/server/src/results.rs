@@ -31,6 +31,8 @@ pub(crate) struct Results<'a> {
     pub(crate) has_ended: bool,
     /// A COPY that sends data, whose end the client has not been told.
     is_copying_out: bool,
+    /// Whether the next result is of a binary cursor.
+    is_binary: bool,
     /// Least weight of notices that the client wants.
     /// The failure of the connection, which ends the statement.
     pub(crate) broken: Option<Broken>,
@@ -60,6 +62,7 @@ impl<'a> Results<'a> {
             scratch: String::new(),
             has_ended: false,
             is_copying_out: false,
+            is_binary: false,
             broken: None,
             body: Vec::new(),
         }
@@ -67,8 +70,11 @@ impl<'a> Results<'a> {
 
     /// Sets the columns of rows that come from a portal which was begun before.
     pub(crate) fn set_columns(&mut self, columns: &[OutputColumn]) {
-        let column =
-            |(at, column): (usize, &OutputColumn)| (column.data_type.kind, self.formats.of(at));
+        self.set_columns_in(columns, self.formats);
+    }
+
+    fn set_columns_in(&mut self, columns: &[OutputColumn], formats: &Formats) {
+        let column = |(at, column): (usize, &OutputColumn)| (column.data_type.kind, formats.of(at));
         self.columns = columns.iter().enumerate().map(column).collect();
     }
 
@@ -137,11 +143,19 @@ impl<'a> Results<'a> {
 
 impl RowSink for Results<'_> {
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
-        self.set_columns(columns);
+        let binary = Formats::new(vec![Format::Binary]);
+        let is_binary = std::mem::take(&mut self.is_binary);
+        let formats = if is_binary { &binary } else { self.formats };
+        self.set_columns_in(columns, formats);
         if self.protocol == Protocol::Simple {
-            self.link.answers.columns(columns, self.formats);
+            self.link.answers.columns(columns, formats);
         }
         Ok(())
+    }
+
+    /// A client says in its Bind message what it wants, and in a text it cannot.
+    fn is_binary(&mut self) {
+        self.is_binary = self.protocol == Protocol::Simple;
     }
 
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {

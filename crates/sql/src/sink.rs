@@ -143,6 +143,9 @@ pub trait RowSink {
     /// The columns of a result whose rows follow. Called once for each statement that returns rows.
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError>;
 
+    /// The next result is of a cursor that was declared as binary. Called before it is described.
+    fn is_binary(&mut self) {}
+
     /// The next rows; `context` is that in which their values print.
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError>;
 

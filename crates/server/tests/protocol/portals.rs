@@ -281,3 +281,14 @@ fn answers_of_a_pipeline_are_sent_when_there_are_many() {
     let answers = format!("T {}2 D[] C[SELECT 1] Z[I]", "t T ".repeat(9));
     assert_eq!(client.until_ready(), answers);
 }
+
+#[test]
+fn binary_cursors_answer_in_binary() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("begin; declare c binary cursor for select 65")]);
+    assert_eq!(
+        client.ask(&[query("fetch c; select 65")]),
+        "T D[\0\0\0A] C[FETCH 1] T D[65] C[SELECT 1] Z[T]"
+    );
+}

@@ -260,6 +260,10 @@ impl Session {
             let rows = self.fetch_from_portal(name, &steps(direction, 0)?, sink)?;
             return Ok(Completion::with_rows("FETCH", rows));
         };
+        let shown = self.environment.host.cursors.get(name);
+        if shown.is_some_and(|shown| shown.is_binary) {
+            sink.is_binary();
+        }
         let steps = steps(direction, cursor.place);
         let fetched = steps.and_then(|steps| self.fetch_from(&mut cursor, steps, sink));
         self.cursors.insert(name.to_owned(), cursor);

@@ -143,6 +143,15 @@ impl Session {
         }
         self.is_alone = false;
         self.is_together = false;
+        if rows_max == 0
+            && let Some(plan) = self.promised_plan(&portal.statement)
+            && is_of(portal, self.prepared.get(&portal.statement))
+            && let Some(point) = self.point_alone(&plan)
+        {
+            let completion = self.run_point_alone(&plan, point, &mut portal.values, sink)?;
+            portal.progress = Progress::after(&completion, true);
+            return Ok(completion);
+        }
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed)? {
                 portal.progress = Progress::Done;
@@ -181,11 +190,7 @@ impl Session {
         portal: &Portal,
         parsed: &Parsed,
     ) -> Result<Option<Arc<Plan>>> {
-        let is_same = |prepared: &Prepared| {
-            let own = prepared.parsed.as_ref();
-            own.is_some_and(|own| Arc::ptr_eq(&own.statement, &parsed.statement))
-        };
-        if self.prepared.get(&portal.statement).is_some_and(is_same) {
+        if is_of(portal, self.prepared.get(&portal.statement)) {
             return self.plan_prepared(&portal.statement);
         }
         if table_of_select(&parsed.statement).is_some() {
@@ -343,6 +348,12 @@ impl Session {
     ///
     /// Those of planning it; a statement that does not exist.
     pub fn describe_statement(&mut self, statement: &str) -> Result<Described> {
+        if let Some(plan) = self.promised_plan(statement) {
+            return Ok(Described {
+                plan: Some(plan),
+                ..Described::default()
+            });
+        }
         let Some(prepared) = self.prepared.get(statement) else {
             self.fail();
             return Err(no_statement(statement));
@@ -416,6 +427,20 @@ impl Session {
         }
         let message = format!("there is no parameter ${}", given + 1);
         Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message))
+    }
+
+    /// The plan of a prepared statement, if it was described before and is of this moment: what it
+    /// is needs no transaction then.
+    fn promised_plan(&mut self, statement: &str) -> Option<Arc<Plan>> {
+        if self.transaction.block == Block::Failed {
+            return None;
+        }
+        self.refresh_catalog();
+        let prepared = self.prepared.get(statement)?;
+        let planned = prepared.planned.as_ref()?;
+        let is_told = prepared.promised.is_some() || planned.plan.columns.is_none();
+        let is_newest = planned.versions == self.versions();
+        (is_told && is_newest).then(|| Arc::clone(&planned.plan))
     }
 
     /// The types that were declared for the parameters of a prepared statement.
@@ -521,6 +546,14 @@ impl Described {
             _ => self.columns.as_deref(),
         }
     }
+}
+
+/// Whether a portal is of this prepared statement, and not of an earlier one with its name.
+fn is_of(portal: &Portal, prepared: Option<&Prepared>) -> bool {
+    let own = prepared.and_then(|prepared| prepared.parsed.as_ref());
+    let bound = portal.parsed.as_ref();
+    own.zip(bound)
+        .is_some_and(|(own, bound)| Arc::ptr_eq(&own.statement, &bound.statement))
 }
 
 /// The query or change inside a statement, if its parameters are those of the statement.

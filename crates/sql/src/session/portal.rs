@@ -61,11 +61,15 @@ impl Session {
         self.portals.contains_key(name) || self.cursors.contains_key(name)
     }
 
-    /// Whether a portal that has run stays: the end of a transaction ends its portals.
+    /// Whether a portal that has run stays: the end of a transaction ends its portals. Where there
+    /// is none, one that has come to its end stays until the client has sent all.
     pub(super) fn is_portal_alive(&self, portal: &Portal) -> bool {
+        let is_over = matches!(portal.progress, Progress::Over(_));
         match &portal.parsed {
             None => true,
-            Some(parsed) => !ends_transaction(parsed) && self.transaction.block != Block::Idle,
+            Some(parsed) => {
+                !ends_transaction(parsed) && (is_over || self.transaction.block != Block::Idle)
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! after it are dropped as they come.
 
 use super::format::Format;
-use memchr::{memchr2, memchr3};
+use memchr::{memchr_iter, memchr2, memchr3};
 use sql_values::error::{Result, SqlError, SqlState};
 
 /// A field, and whether it stood in quotes.
@@ -22,6 +22,8 @@ pub struct Reader<'a> {
     at: usize,
     search: Search,
     has_ended: bool,
+    /// Whether lines end with a carriage return too, once the first one has come.
+    has_returns: Option<bool>,
 }
 
 /// The search for the end of a record, which goes on when more bytes have come.
@@ -41,6 +43,7 @@ impl<'a> Reader<'a> {
             at: 0,
             search: Search::default(),
             has_ended: false,
+            has_returns: None,
         }
     }
 
@@ -65,19 +68,42 @@ impl<'a> Reader<'a> {
             self.has_ended = !more(&mut self.buffer)?;
         };
         self.search = Search::default();
-        let line = self.buffer[self.at..end].to_vec();
+        let mut line = self.buffer[self.at..end].to_vec();
+        self.end_line(&mut line, end < self.buffer.len())?;
         self.at = (end + 1).min(self.buffer.len());
-        let line = line.strip_suffix(b"\r").unwrap_or(&line);
         if line == b"\\." {
             self.drop_rest(more)?;
             return Ok(None);
         }
         let fields = if self.format.is_csv {
-            quoted_fields(line, self.format)
+            quoted_fields(&line, self.format)
         } else {
-            escaped_fields(line, self.format)
+            escaped_fields(&line, self.format)
         };
         fields.map(Some)
+    }
+
+    /// Takes the carriage return off that ends a line. All lines end as the first one does; others
+    /// would make something of the data that it may not be.
+    fn end_line(&mut self, line: &mut Vec<u8>, is_whole: bool) -> Result<()> {
+        let is_csv = self.format.is_csv;
+        let has_return =
+            line.last() == Some(&b'\r') && (is_csv || !is_escaped(line, line.len() - 1));
+        if has_return {
+            line.pop();
+        }
+        let returns = self.has_returns.unwrap_or(has_return);
+        if is_whole {
+            self.has_returns = Some(returns);
+        }
+        let is_stray = |at: usize| !is_escaped(line, at);
+        if (has_return && !returns) || (!is_csv && memchr_iter(b'\r', line).any(is_stray)) {
+            return Err(stray("carriage return", "\\r", is_csv));
+        }
+        if is_whole && returns && !has_return {
+            return Err(stray("newline", "\\n", is_csv));
+        }
+        Ok(())
     }
 
     /// Drops the bytes after the end of the data, which belong to nobody.
@@ -130,6 +156,22 @@ impl<'a> Reader<'a> {
         };
         Ok(None)
     }
+}
+
+/// Whether a byte follows a backslash that means it.
+fn is_escaped(line: &[u8], at: usize) -> bool {
+    let before = line[..at].iter().rev();
+    before.take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// The error of an end of a line that is none.
+fn stray(what: &str, escape: &str, is_csv: bool) -> SqlError {
+    if is_csv {
+        let hint = format!("Use quoted CSV field to represent {what}.");
+        return bad(&format!("unquoted {what} found in data")).hint(hint);
+    }
+    let hint = format!("Use \"{escape}\" to represent {what}.");
+    bad(&format!("literal {what} found in data")).hint(hint)
 }
 
 /// Fails if a record of so many bytes is too long.
@@ -272,6 +314,7 @@ fn quoted_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
                 }
             }
             Some(&byte) if byte == quote => (is_open, was_quoted) = (true, true),
+            Some(b'\r') => return Err(stray("carriage return", "\\r", true)),
             Some(&byte) if byte != delimiter => field.push(byte),
             _ => {
                 let is_null = !was_quoted && field == format.null.as_bytes();
@@ -322,6 +365,26 @@ mod tests {
     }
 
     #[test]
+    fn lines_end_as_the_first_one() {
+        for is_csv in [false, true] {
+            let records = read("a\r\nb\r\nc", is_csv).unwrap();
+            assert_eq!(records, [[some("a")], [some("b")], [some("c")]]);
+            let word = if is_csv { "unquoted" } else { "literal" };
+            for (text, what) in [
+                ("a\nb\r\n", "carriage return"),
+                ("a\rb\n", "carriage return"),
+                ("a\r\rb\r\n", "carriage return"),
+                ("a\r\nb\n", "newline"),
+            ] {
+                let message = format!("{word} {what} found in data");
+                assert_eq!(read(text, is_csv).unwrap_err().message, message, "{text:?}");
+            }
+        }
+        assert_eq!(read("a\\\r\n", false).unwrap(), [[some("a\r")]]);
+        assert_eq!(read("\"a\rb\r\"\n", true).unwrap(), [[some("a\rb\r")]]);
+    }
+
+    #[test]
     fn text_has_escapes_and_null() {
         let records = read("a\\tb\t\\N\t\n\\x41\\102\\\\\t\\.x\ty\n\\.\nrest\n", false).unwrap();
         assert_eq!(records[0], [some("a\tb"), None, some("")]);
@@ -332,7 +395,7 @@ mod tests {
 
     #[test]
     fn csv_has_quotes() {
-        let records = read("a,\"b,\"\"c\"\"\nd\",,\"\"\r\nx\n", true).unwrap();
+        let records = read("a,\"b,\"\"c\"\"\nd\",,\"\"\r\nx\r\n", true).unwrap();
         assert_eq!(records[0], [some("a"), some("b,\"c\"\nd"), None, some("")]);
         assert_eq!(records[1], [some("x")]);
         let refused = read("a,\"b\n", true).unwrap_err();
