@@ -397,7 +397,12 @@ impl Binder<'_> {
                 self.pushed = self.locking_of(&shown);
                 let bound = self.view(oid, &name, &view)?;
                 let columns = super::query::renamed(bound.columns, &shown, names)?;
-                self.source_of(bound.node, &shown, columns)
+                let mut part = self.source_of(bound.node, &shown, columns)?;
+                if let Some(last) = part.scope.tables.last_mut() {
+                    last.is_stored = true;
+                    last.place = self.note_table(written, oid, alias);
+                }
+                Ok(part)
             }
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {

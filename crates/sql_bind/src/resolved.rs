@@ -263,6 +263,7 @@ fn labelled(value: &Datum, kind: Kind, names: &SessionNames) -> Datum {
 fn column_of(catalog: &Catalog, table: Oid, at: usize) -> Option<&str> {
     match &catalog.object(table)?.body {
         Body::Table(table) => Some(&table.columns.get(at)?.name),
+        Body::View(view) => Some(&view.columns.get(at)?.0),
         _ => None,
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct ScopeTable {
     pub rows: Option<crate::plan::TableRows>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
-    /// Whether it is a table itself, and no view or query.
+    /// Whether it is a table or a view itself, and no query.
     pub is_stored: bool,
     /// Whether its row is the value of its only column: that of a function.
     pub is_value: bool,

@@ -347,9 +347,9 @@ impl Binder<'_> {
         (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
         self.views.pop();
         let mut bound = bound?;
-        for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
+        for ((column, (name, _)), place) in bound.columns.iter_mut().zip(&view.columns).zip(1..) {
             column.name.clone_from(name);
-            (column.table, column.position) = (0, 0);
+            (column.table, column.position) = (oid, place);
         }
         Ok(bound)
     }

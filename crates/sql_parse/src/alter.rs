@@ -63,6 +63,8 @@ pub struct Alter {
 pub enum ObjectChange {
     /// Another name.
     Rename(String),
+    /// Another name of a column of a view.
+    RenameColumn(Ident, Ident),
     /// Another schema.
     SetSchema(String),
     /// Another owner.
@@ -133,7 +135,10 @@ impl Words<'_> {
         };
         let change = match of_domain {
             Some(change) => change.map(ObjectChange::Domain),
-            None => self.object_change()?,
+            None => match self.renamed_column(kind) {
+                Some(renamed) => Ok(renamed),
+                None => self.object_change()?,
+            },
         };
         let function = match function.transpose() {
             Ok(function) => function,
@@ -149,6 +154,25 @@ impl Words<'_> {
                 change,
             }))
         }))
+    }
+
+    /// `RENAME COLUMN`, after the name of a view; none, and nothing is read, for another change.
+    fn renamed_column(&mut self, kind: AlterKind) -> Option<ObjectChange> {
+        let is_view = matches!(kind, AlterKind::View | AlterKind::MaterializedView);
+        let start = self.next;
+        let mut read = || {
+            let is_rename = is_view && self.accept("RENAME") && !self.accept("TO");
+            is_rename.then(|| self.accept("COLUMN"))?;
+            let old = self.name().ok()?;
+            let new = self.accept("TO").then(|| self.name())?.ok()?;
+            let [old, new] = [old, new].map(|name| Ident::with_quote('"', name));
+            Some(ObjectChange::RenameColumn(old, new))
+        };
+        let renamed = read();
+        if renamed.is_none() {
+            self.next = start;
+        }
+        renamed
     }
 
     /// A change of an object's name, schema or owner; none for another change.
@@ -173,7 +197,7 @@ impl Words<'_> {
             ObjectChange::Rename(name) => SequenceChange::Rename(name),
             ObjectChange::SetSchema(schema) => SequenceChange::SetSchema(schema),
             ObjectChange::Owner(owner) => SequenceChange::Owner(owner),
-            ObjectChange::Domain(_) => SequenceChange::Nothing,
+            ObjectChange::Domain(_) | ObjectChange::RenameColumn(..) => SequenceChange::Nothing,
         }
     }
 

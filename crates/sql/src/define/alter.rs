@@ -14,7 +14,9 @@ use crate::state::Loose;
 use crate::types::{Kind, Type};
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
-use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind,
+};
 use std::collections::BTreeSet;
 
 /// Changes a table.
@@ -37,20 +39,64 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
     };
     session.must_own(&object)?;
     session.lock_alone(object.oid)?;
+    // The name may be that of an index of the table.
+    let is_index = object.name != name;
     for operation in &alter.operations {
-        let action = match operation {
-            AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
-            AlterTableOperation::AddColumn { .. } => "ADD COLUMN",
-            AlterTableOperation::DropColumn { .. } => "DROP COLUMN",
-            AlterTableOperation::AlterColumn { .. } => "ALTER COLUMN",
-            _ => "",
-        };
-        if !action.is_empty() {
-            super::materialized::refuse(&object, action)?;
+        check_kind(&object, &name, operation)?;
+        match operation {
+            AlterTableOperation::RenameTable {
+                table_name: RenameTableNameKind::As(new) | RenameTableNameKind::To(new),
+            } if is_index => session.rename_index(&object, &name, &object_name(new)?.1)?,
+            AlterTableOperation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } if matches!(object.body, Body::View(_)) => {
+                session.rename_column(object.oid, old_column_name, new_column_name)?;
+            }
+            _ => session.alter_family(object.oid, operation, alter.only)?,
         }
-        session.alter_family(object.oid, operation, alter.only)?;
     }
     Ok(completion)
+}
+
+/// Fails if an operation is none of what has this name: another relation than a table, or an index
+/// of the object.
+fn check_kind(object: &Object, name: &str, operation: &AlterTableOperation) -> Result<()> {
+    use AlterTableOperation as Operation;
+    let is_index = object.name != name;
+    let is_materialized = super::materialized::materialized(object).is_some();
+    let kind = match &object.body {
+        _ if is_index => "indexes",
+        Body::View(_) => "views",
+        Body::Sequence(_) => "sequences",
+        _ if is_materialized => "materialized views",
+        _ => return Ok(()),
+    };
+    let is_possible = match operation {
+        Operation::RenameConstraint { old_name, .. } if !is_materialized || is_index => {
+            let constraint = ident_text(old_name);
+            let message =
+                format!("constraint \"{constraint}\" for table \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        Operation::RenameTable { .. } => true,
+        Operation::OwnerTo { .. } => !is_index,
+        Operation::RenameColumn { .. } => !is_index && !matches!(object.body, Body::Sequence(_)),
+        Operation::AddConstraint { .. }
+        | Operation::AddColumn { .. }
+        | Operation::DropColumn { .. }
+        | Operation::AlterColumn { .. } => false,
+        _ => is_materialized && !is_index,
+    };
+    if is_possible {
+        return Ok(());
+    }
+    let shown = operation.to_string();
+    let words: Vec<&str> = shown.split(' ').take(2).collect();
+    let action = words.join(" ");
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    let detail = format!("This operation is not supported for {kind}.");
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail))
 }
 
 impl Session {

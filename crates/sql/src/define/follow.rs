@@ -207,6 +207,13 @@ impl Session {
                     false => Vec::new(),
                 }
             }
+            (Body::View(old), Body::View(new)) if is_same => {
+                let mut pairs = old.columns.iter().zip(&new.columns);
+                match pairs.any(|(old, new)| old.0 != new.0) {
+                    true => self.readers(|object| Catalog::reads(object, before.oid)),
+                    false => Vec::new(),
+                }
+            }
             _ if is_same => Vec::new(),
             (Body::View(_), _) => self.readers(|object| Catalog::reads(object, before.oid)),
             (

@@ -110,19 +110,6 @@ pub(super) fn materialized(object: &Object) -> Option<&Materialized> {
     }
 }
 
-/// Refuses a change of a materialized view that only tables take.
-pub(super) fn refuse(object: &Object, action: &str) -> Result<()> {
-    if materialized(object).is_none() {
-        return Ok(());
-    }
-    let message = format!(
-        "ALTER action {action} cannot be performed on relation \"{}\"",
-        object.name
-    );
-    let detail = "This operation is not supported for materialized views.";
-    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail))
-}
-
 fn has_no_data(options: &CreateTableOptions) -> bool {
     let (CreateTableOptions::With(given) | CreateTableOptions::Options(given)) = options else {
         return false;

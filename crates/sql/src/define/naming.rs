@@ -4,6 +4,7 @@
 //! anew with the change, so that an object works on under its new name.
 
 use super::alter::{no_column, table_body};
+use super::view::{check_distinct, named};
 use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -44,6 +45,9 @@ pub(super) fn alter(session: &mut Session, alter: &Alter) -> Result<Completion> 
         (ObjectChange::Domain(change), _) => super::domain::change(session, &object, change)?,
         (ObjectChange::Owner(owner), _) => session.change_owner(object.oid, owner)?,
         (ObjectChange::Rename(new), _) => session.rename_object(&object, new)?,
+        (ObjectChange::RenameColumn(old, new), _) => {
+            session.rename_column(object.oid, old, new)?;
+        }
         (ObjectChange::SetSchema(_), AlterKind::Schema) => {
             let message = "a schema is in no other schema";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -210,7 +214,7 @@ impl Session {
     }
 
     /// Gives an index of a table another name, and the constraint that it is.
-    fn rename_index(&mut self, table: &Object, old: &str, new: &str) -> Result<()> {
+    pub(super) fn rename_index(&mut self, table: &Object, old: &str, new: &str) -> Result<()> {
         if self.is_taken(table.namespace, new) {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
@@ -238,6 +242,14 @@ impl Session {
         let (old, new) = (ident_text(old), ident_text(new));
         let mut object = self.altered(oid)?;
         let table = object.name.clone();
+        if let Body::View(view) = &mut object.body {
+            let before = view.columns.clone();
+            let at = before.iter().position(|(name, _)| *name == old);
+            view.columns[at.ok_or_else(|| no_column(&old, &table))?].0 = new;
+            check_distinct(&view.columns)?;
+            view.query = named(std::mem::take(&mut view.query), &before, &view.columns)?;
+            return self.put(object, None);
+        }
         let body = table_body(&mut object)?;
         let at = body.column(&old).ok_or_else(|| no_column(&old, &table))?;
         if body.column(&new).is_some() {

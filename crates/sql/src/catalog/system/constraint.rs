@@ -169,7 +169,7 @@ fn table_constraint(
         }
     };
     let action = |action: fn(&Foreign) -> Action| {
-        foreign.map_or(text(""), |foreign| text(action_letter(action(foreign))))
+        foreign.map_or(text(" "), |foreign| text(action_letter(action(foreign))))
     };
     let equalities = foreign.map_or(Datum::Null, |foreign| equalities_of(table, foreign));
     let printed = condition.map(|one| text(from.definitions().check(object, one)));
@@ -179,7 +179,7 @@ fn table_constraint(
     let above = above.filter(|_| !matches!(constraint.rule, Rule::Check { .. }));
     let deferral = constraint.rule.deferral();
     let is_proven = !table.unproven.contains(&constraint.oid);
-    let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
+    let full = foreign.map_or(" ", |foreign| if foreign.is_full { "f" } else { "s" });
     rows.push([
         ("oid", Datum::Oid(constraint.oid)),
         ("conname", text(&constraint.name)),
