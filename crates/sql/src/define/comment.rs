@@ -8,7 +8,6 @@ use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use sql_bind::no_relation;
 use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement};
 use std::sync::Arc;
@@ -28,19 +27,17 @@ pub(super) fn comment(
     }
     let (schema, name) = object_name(name)?;
     let names = &session.environment.names;
-    let relation = || {
-        let found = names
-            .find(Names::Relations, schema.as_deref(), &name)
-            .cloned();
-        found.ok_or_else(|| no_relation(schema.as_deref(), &name))
+    let path = Path {
+        schema: schema.clone(),
+        name: name.clone(),
     };
     let object = match kind {
         CommentObject::Table
         | CommentObject::View
         | CommentObject::MaterializedView
-        | CommentObject::Sequence => relation()?,
+        | CommentObject::Sequence => session.relation_at(&path)?,
         CommentObject::Index => {
-            let object = relation()?;
+            let object = session.relation_or_index(&path)?;
             let indexes = match &object.body {
                 Body::Table(body) => body.indexes.as_slice(),
                 _ => &[],

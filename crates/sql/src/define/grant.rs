@@ -230,9 +230,12 @@ impl Session {
                     let (schema, name) = object_name(name)?;
                     self.may_look_in(schema.as_deref())?;
                     let found = names.find(Names::Relations, schema.as_deref(), &name);
-                    let found = found.map(|object| Target::of(object));
-                    let found: Target =
+                    let found =
                         found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))?;
+                    if found.name != name {
+                        return Err(super::reindex::is_index(&name));
+                    }
+                    let found = Target::of(found);
                     if is_sequence && found.kind != 'S' {
                         let message = format!("\"{name}\" is not a sequence");
                         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));

@@ -6,8 +6,7 @@
 
 use super::column::{deferral_of, without_collation};
 use crate::catalog::{
-    Body, Column, Constraint, Deferral, Hidden, Index, IndexForm, Names, Object, Oid, Rule,
-    TableBody,
+    Body, Column, Constraint, Deferral, Hidden, Index, IndexForm, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr as PlanExpr;
@@ -44,16 +43,9 @@ fn create_from(session: &mut Session, create: &CreateIndex, is_copy: bool) -> Re
     if is_only {
         name.0.remove(0);
     }
-    let (schema, table) = object_name(&name)?;
-    let found = session
-        .environment
-        .names
-        .find(Names::Relations, schema.as_deref(), &table);
-    let object = found
-        .cloned()
-        .ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &table))?;
+    let object = session.relation_named(&name)?;
     let Body::Table(body) = &object.body else {
-        let message = format!("cannot create index on relation \"{table}\"");
+        let message = format!("cannot create index on relation \"{}\"", object.name);
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     };
     let keys = session.index_keys(create, &object)?;

@@ -5,14 +5,12 @@
 
 use super::column::{NewColumn, Written, WrittenKey};
 use crate::catalog::{
-    Body, Column, Constraint, Deferral, Names, Oid, Origin, Privilege, Rule, SequenceBody,
-    TableBody,
+    Body, Column, Constraint, Deferral, Oid, Origin, Privilege, Rule, SequenceBody, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::{index_columns, parts_of, quoted};
-use sql_bind::no_relation;
-use sql_parse::parse_expression;
+use sql_parse::{Path, parse_expression};
 
 /// Words of what comes with the columns.
 struct Including(Vec<String>);
@@ -70,12 +68,10 @@ impl Session {
         let mut parts = parts_of(source);
         let name = parts.pop().unwrap_or_default();
         let schema = parts.pop();
-        let found = self
-            .environment
-            .names
-            .find(Names::Relations, schema.as_deref(), &name)
-            .cloned();
-        let object = found.ok_or_else(|| no_relation(schema.as_deref(), &name))?;
+        let object = self.relation_at(&Path {
+            schema,
+            name: name.clone(),
+        })?;
         self.check_right(&object, Privilege::Select)?;
         let body = match &object.body {
             Body::Table(body) => body.clone(),

@@ -9,7 +9,7 @@ use crate::catalog::{Body, Column, Materialized, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use sql_parse::{NO_DATA, ident_text, mark_of, object_name};
+use sql_parse::{NO_DATA, ident_text, mark_of};
 use sqlparser::ast::{
     CreateTableOptions, CreateView, ObjectNamePart, RefreshMaterializedView, SqlOption,
 };
@@ -70,8 +70,8 @@ pub(super) fn refresh(
     refresh: &RefreshMaterializedView,
 ) -> Result<Completion> {
     session.begin_definition()?;
-    let (schema, name) = object_name(&refresh.name)?;
-    let object = session.relation_named(schema.as_deref(), &name)?;
+    let object = session.relation_named(&refresh.name)?;
+    let name = object.name.clone();
     let with_data = refresh.with_data != Some(false);
     if !matches!(object.body, Body::Table(_)) {
         let message = format!("\"{name}\" is not a table or materialized view");

@@ -3,7 +3,7 @@
 //! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
 //! undone with its transaction.
 
-use crate::catalog::{Body, Names, Object, Oid, Privilege};
+use crate::catalog::{Body, Object, Oid, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -11,8 +11,7 @@ use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
 use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
-use sql_bind::no_relation;
-use sql_parse::{Path, ident_text, object_name};
+use sql_parse::{Path, ident_text};
 use sqlparser::ast::{
     DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,
 };
@@ -99,7 +98,7 @@ pub(super) fn storage(
     column: Option<&str>,
 ) -> Result<Completion> {
     let completion = Completion::new("ALTER TABLE");
-    let object = match session.relation_at(path) {
+    let object = match session.relation_or_index(path) {
         Ok(object) => object,
         Err(error) if if_exists => {
             let notice = format!("{}, skipping", error.message);
@@ -215,18 +214,11 @@ impl Session {
 
     /// A table by its name.
     pub(super) fn named_table(&self, name: &ObjectName) -> Result<Arc<Object>> {
-        let (schema, name) = object_name(name)?;
-        let found = self
-            .environment
-            .names
-            .find(Names::Relations, schema.as_deref(), &name);
-        let object = found
-            .cloned()
-            .ok_or_else(|| no_relation(schema.as_deref(), &name))?;
+        let object = self.relation_named(name)?;
         if matches!(object.body, Body::Table(_)) {
             return Ok(object);
         }
-        let message = format!("\"{name}\" is not a table");
+        let message = format!("\"{}\" is not a table", object.name);
         Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
     }
 

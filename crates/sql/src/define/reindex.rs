@@ -9,7 +9,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use sql_bind::no_relation;
-use sql_parse::{Path, Reindex, ReindexTarget};
+use sql_parse::{Path, Reindex, ReindexTarget, object_name};
+use sqlparser::ast::ObjectName;
 use std::sync::Arc;
 
 /// Checks what is to be made anew.
@@ -26,7 +27,7 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
     }
     match &reindex.target {
         ReindexTarget::Index(path) => {
-            let object = session.relation_at(path)?;
+            let object = session.relation_or_index(path)?;
             session.must_own_as(&object, ("index", &path.name))?;
             check_block(session, &object, "REINDEX INDEX")?;
             if object.name == path.name {
@@ -35,7 +36,7 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
             }
         }
         ReindexTarget::Table(path) => {
-            let object = session.relation_at(path)?;
+            let object = session.relation_or_index(path)?;
             check_block(session, &object, "REINDEX TABLE")?;
             if object.name != path.name || !matches!(object.body, Body::Table(_)) {
                 let message = format!("\"{}\" is not a table or materialized view", path.name);
@@ -73,7 +74,10 @@ fn check_block(session: &Session, object: &Object, command: &str) -> Result<()> 
 /// Checks that an index is one of a partition. Each partition has indexes of its own, which are not
 /// parts of another one, so nothing is left to be done.
 pub(super) fn attach(session: &mut Session, index: &Path, partition: &Path) -> Result<Completion> {
-    let (above, below) = (session.relation_at(index)?, session.relation_at(partition)?);
+    let (above, below) = (
+        session.relation_or_index(index)?,
+        session.relation_or_index(partition)?,
+    );
     for (path, table) in [(index, &above), (partition, &below)] {
         if table.name == path.name {
             let message = format!("\"{}\" is not an index", path.name);
@@ -98,14 +102,31 @@ pub(super) fn attach(session: &mut Session, index: &Path, partition: &Path) -> R
 
 impl Session {
     /// The object of a relation's name; a table for the name of one of its indexes.
-    pub(super) fn relation_at(&self, path: &Path) -> Result<Arc<Object>> {
-        self.relation_named(path.schema.as_deref(), &path.name)
-    }
-
-    /// As [`Session::relation_at`], by the parts of its name.
-    pub(super) fn relation_named(&self, schema: Option<&str>, name: &str) -> Result<Arc<Object>> {
+    pub(super) fn relation_or_index(&self, path: &Path) -> Result<Arc<Object>> {
+        let (schema, name) = (path.schema.as_deref(), path.name.as_str());
         let names = &self.environment.names;
         let found = names.find(Names::Relations, schema, name).cloned();
         found.ok_or_else(|| no_relation(schema, name))
     }
+
+    /// The relation with a name; an error for that of an index.
+    pub(super) fn relation_at(&self, path: &Path) -> Result<Arc<Object>> {
+        let object = self.relation_or_index(path)?;
+        match object.name == path.name {
+            true => Ok(object),
+            false => Err(is_index(&path.name)),
+        }
+    }
+
+    /// As [`Session::relation_at`], by the parts of its name.
+    pub(super) fn relation_named(&self, name: &ObjectName) -> Result<Arc<Object>> {
+        let (schema, name) = object_name(name)?;
+        self.relation_at(&Path { schema, name })
+    }
+}
+
+/// The error of an index in place of a relation with rows or numbers.
+pub(super) fn is_index(name: &str) -> SqlError {
+    let message = format!("\"{name}\" is an index");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
 }

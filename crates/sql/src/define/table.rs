@@ -350,6 +350,7 @@ impl Session {
             &parent,
         );
         let found = match found {
+            Some(found) if found.name != parent => return Err(super::reindex::is_index(&parent)),
             Some(found) => found.clone(),
             None if parent == object.name => std::sync::Arc::new(object.clone()),
             None => return Err(sql_bind::no_relation(schema.as_deref(), &parent)),
