@@ -42,7 +42,8 @@ struct ArrowArrayStream;
 #define INDELIBLE_ERROR 1
 
 /*
- Run the transaction again: another one came first, or it was part of a deadlock.
+ Run the transaction again: another one came first, or it was part of a deadlock. Of a call that
+ closes a handle: others have to be closed before.
  */
 #define INDELIBLE_BUSY 5
 
@@ -315,7 +316,7 @@ int indelible_backup(indelible_database *database, const char *file);
 /*
  Prepares the first statement of a text of sql_bytes bytes, or up to its zero byte if sql_bytes
  is negative. Parameters are written $1, ? or :name. *tail, if tail is not NULL, is the rest of
- the text. *statement is NULL if there is no statement, and on an error.
+ the text. *statement is NULL if there is no statement but blanks and comments, and on an error.
  */
 int indelible_prepare(indelible_connection *connection,
                       const char *sql,
@@ -399,7 +400,7 @@ int indelible_bind_bytes(indelible_statement *statement,
 int indelible_bind_decimal_text(indelible_statement *statement, int parameter, const char *value);
 
 /*
- Binds a moment: microseconds since 1970-01-01 UTC.
+ Binds a moment: microseconds since 1970-01-01 UTC. INT64_MIN and INT64_MAX are the infinities.
  */
 int indelible_bind_timestamp(indelible_statement *statement, int parameter, int64_t micros);
 

@@ -9,7 +9,8 @@ use std::ffi::c_int;
 pub const INDELIBLE_OK: c_int = 0;
 /// The call failed; indelible_error says why.
 pub const INDELIBLE_ERROR: c_int = 1;
-/// Run the transaction again: another one came first, or it was part of a deadlock.
+/// Run the transaction again: another one came first, or it was part of a deadlock. Of a call that
+/// closes a handle: others have to be closed before.
 pub const INDELIBLE_BUSY: c_int = 5;
 /// The statement was interrupted.
 pub const INDELIBLE_INTERRUPT: c_int = 9;

@@ -6,11 +6,15 @@
 use crate::code::{INDELIBLE_BUSY, INDELIBLE_ERROR, INDELIBLE_OK};
 use crate::edge::{bytes, call, check_size, out, text};
 use crate::failure::Failure;
-use crate::handle::{self, Connection, Database, Object, indelible_connection, indelible_database};
+use crate::handle::{
+    self, Connection, Database, Object, changed_rows, indelible_connection, indelible_database,
+};
+use crate::statement::released;
 use indelible::{Choice, Mode, Options as DatabaseOptions};
 use sql::types::{Context, Kind, text_io};
 use sql::{
-    Batch, Completion, Flow, OutputColumn, RowSink, Sql, SqlError, SqlState, TransactionStatus,
+    Batch, Completion, CopyShape, Flow, OutputColumn, RowSink, Sql, SqlError, SqlState,
+    TransactionStatus,
 };
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
@@ -200,7 +204,11 @@ fn with(
     body: impl FnOnce(&Arc<Connection>) -> Result<c_int, Failure>,
 ) -> c_int {
     match handle::connection(connection) {
-        Ok(found) => call(Some(&found), || body(&found)),
+        Ok(found) => {
+            let code = call(Some(&found), || body(&found));
+            released(found);
+            code
+        }
         Err(failure) => call(None, || Err(failure)),
     }
 }
@@ -222,6 +230,7 @@ pub extern "C" fn indelible_exec(
             argument,
             columns: Vec::new(),
             changed: None,
+            is_output: false,
             input: None,
         };
         client.run(sql, &mut sink)?;
@@ -247,6 +256,7 @@ pub extern "C" fn indelible_copy_in(
             argument: ptr::null_mut(),
             columns: Vec::new(),
             changed: None,
+            is_output: false,
             input: Some(data),
         };
         client.run(sql, &mut sink)?;
@@ -337,6 +347,8 @@ struct Texts<'d> {
     argument: *mut c_void,
     columns: Vec<(Kind, CString)>,
     changed: Option<u64>,
+    /// Whether a COPY TO runs, whose command is that of COPY FROM.
+    is_output: bool,
     input: Option<&'d [u8]>,
 }
 
@@ -387,9 +399,14 @@ impl RowSink for Texts<'_> {
     }
 
     fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {
-        if completion.command != "SELECT" {
-            self.changed = completion.rows.or(self.changed);
-        }
+        let rows = changed_rows(completion);
+        self.changed = rows.filter(|_| !self.is_output).or(self.changed);
+        self.is_output = false;
+        Ok(())
+    }
+
+    fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
+        self.is_output = !copy.is_from_client;
         Ok(())
     }
 

@@ -35,12 +35,21 @@ thread_local! {
     static LAST: RefCell<Option<Arc<Texts>>> = const { RefCell::new(None) };
 }
 
+/// Whether the same transaction may succeed when it is run again.
+fn is_retryable(state: SqlState) -> bool {
+    [
+        SqlState::SERIALIZATION_FAILURE,
+        SqlState::DEADLOCK_DETECTED,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::SNAPSHOT_TOO_OLD,
+    ]
+    .contains(&state)
+}
+
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
         let code = match error.state {
-            SqlState::SERIALIZATION_FAILURE
-            | SqlState::DEADLOCK_DETECTED
-            | SqlState::LOCK_NOT_AVAILABLE => INDELIBLE_BUSY,
+            state if is_retryable(state) => INDELIBLE_BUSY,
             SqlState::QUERY_CANCELED => INDELIBLE_INTERRUPT,
             _ => INDELIBLE_ERROR,
         };
@@ -76,7 +85,7 @@ impl Failure {
         let text = |text: String| CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
         Arc::new(Texts {
             code: self.code,
-            is_retryable: self.code == INDELIBLE_BUSY,
+            is_retryable: is_retryable(self.error.state),
             state: text(self.error.state.to_string()),
             message: text(self.error.message),
             detail: self.error.detail.map(text),

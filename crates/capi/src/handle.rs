@@ -2,8 +2,8 @@
 //!
 //! A table from numbers to objects is all that a handle leads to. Numbers are never used again, so
 //! a handle that was closed leads nowhere, and C cannot make the library use memory that is gone.
-//! The upper half of a number says which process gave it: a child of `fork` has a table of its own
-//! and never touches its parent's, whose locks may be held by threads that the child has not.
+//! The upper 16 bits of a number say which process gave it: a child of `fork` has a table of its
+//! own and never touches its parent's, whose locks may be held by threads that the child has not.
 //!
 //! Order of locks: the table, a statement, its connection.
 
@@ -13,9 +13,9 @@ use crate::statement::Statement;
 use client::TypedClient;
 use indelible::Interrupt;
 use pmem::ProcessStamp;
-use sql::{Sql, SqlState};
+use sql::{Completion, Sql, SqlState};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 /// A database that is open.
@@ -53,11 +53,16 @@ pub(crate) enum Object {
     Statement(Arc<Mutex<Statement>>),
 }
 
+/// Bits of a handle that name its process, above those of its number: a program that opens a
+/// statement each microsecond uses all numbers in nine years.
+const PROCESS_BITS: u32 = 16;
+const NUMBER_BITS: u32 = 64 - PROCESS_BITS;
+
 struct Table {
     stamp: ProcessStamp,
-    /// The upper half of the numbers of this process.
-    process: u32,
-    next: AtomicU32,
+    /// The upper bits of the numbers of this process.
+    process: u16,
+    next: AtomicU64,
     objects: RwLock<HashMap<u64, Object>>,
 }
 
@@ -73,8 +78,8 @@ fn table() -> &'static Table {
     }
     let new: &'static mut Table = Box::leak(Box::new(Table {
         stamp: ProcessStamp::new(),
-        process: parent.map_or(1, |parent| parent.process + 1),
-        next: AtomicU32::new(1),
+        process: parent.map_or(1, |parent| parent.process.wrapping_add(1).max(1)),
+        next: AtomicU64::new(1),
         objects: RwLock::default(),
     }));
     // Another thread may have been first; then its table is the one.
@@ -86,8 +91,8 @@ fn table() -> &'static Table {
 /// Gives an object its handle.
 pub(crate) fn open<H>(object: Object) -> *mut H {
     let table = table();
-    let number = u64::from(table.next.fetch_add(1, Ordering::Relaxed));
-    let number = u64::from(table.process) << 32 | number;
+    let number = table.next.fetch_add(1, Ordering::Relaxed) & (u64::MAX >> PROCESS_BITS);
+    let number = u64::from(table.process) << NUMBER_BITS | number;
     let mut objects = table
         .objects
         .write()
@@ -117,7 +122,7 @@ fn find<H, T>(
         return Err(Failure::misuse(format!("the handle of the {what} is NULL")));
     }
     let table = table();
-    if (1..u64::from(table.process)).contains(&(number >> 32)) {
+    if (1..u64::from(table.process)).contains(&(number >> NUMBER_BITS)) {
         return Err(Failure {
             code: INDELIBLE_MISUSE,
             ..indelible::Error::Forked.into()
@@ -172,6 +177,12 @@ pub(crate) fn alone<'m, T>(mutex: &'m Mutex<T>, what: &str) -> Result<MutexGuard
     }
 }
 
+/// Rows that a statement has changed; none if it only reads.
+pub(crate) fn changed_rows(completion: &Completion) -> Option<u64> {
+    let reads = ["SELECT", "FETCH", "MOVE"].contains(&completion.command);
+    completion.rows.filter(|_| !reads)
+}
+
 impl Connection {
     pub(crate) fn new(database: Arc<Database>) -> Result<Self, Failure> {
         let mut client = TypedClient::connect(&database.sql)?;
@@ -190,11 +201,23 @@ impl Connection {
         alone(&self.client, "connection")
     }
 
+    /// Whether a panic has stopped a call, so that only the end of the connection is left.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.client.is_poisoned()
+    }
+
     /// A connection that another thread uses stays open; one that a panic has stopped is closed.
     pub(crate) fn check_unused(&self) -> Result<(), Failure> {
         match self.client.try_lock() {
             Err(TryLockError::WouldBlock) => self.client().map(drop),
             _ => Ok(()),
+        }
+    }
+
+    /// Keeps the number of rows that a statement has changed.
+    pub(crate) fn keep_changes(&self, completion: &Completion) {
+        if let Some(rows) = changed_rows(completion) {
+            self.changes.store(rows, Ordering::Relaxed);
         }
     }
 
@@ -208,5 +231,90 @@ impl Connection {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::{INDELIBLE_MISUSE, INDELIBLE_OK, INDELIBLE_ROW};
+    use crate::database::{
+        indelible_close, indelible_connect, indelible_disconnect, indelible_exec, indelible_open,
+    };
+    use crate::statement::{indelible_finalize, indelible_prepare, indelible_step};
+    use std::ffi::CString;
+    use std::ptr::{null, null_mut};
+
+    /// Numbers of handles began anew after 2^32 of them, and a handle that was closed led to
+    /// another object.
+    #[test]
+    fn handles_do_not_come_again() {
+        let scratch = Scratch::new("handles");
+        let first = scratch.open();
+        let (mut one, mut other) = (null_mut(), null_mut());
+        assert_eq!(indelible_connect(first, &raw mut one), INDELIBLE_OK);
+        let number = one.addr() as u64;
+        let next = (number & (u64::MAX >> PROCESS_BITS)) + (1 << 32);
+        table().next.fetch_max(next, Ordering::Relaxed);
+        assert_eq!(indelible_disconnect(one), INDELIBLE_OK);
+        assert_eq!(indelible_connect(first, &raw mut other), INDELIBLE_OK);
+        assert_ne!(one, other);
+        assert_eq!(other.addr() as u64 >> NUMBER_BITS, number >> NUMBER_BITS);
+        assert_eq!(indelible_disconnect(one), INDELIBLE_MISUSE);
+        assert_eq!(indelible_disconnect(other), INDELIBLE_OK);
+        assert_eq!(indelible_close(first), INDELIBLE_OK);
+    }
+
+    /// A statement that ran when a panic stopped its connection could not be finalized, so that
+    /// neither the connection nor the database could be closed.
+    #[test]
+    fn handles_can_be_closed_after_a_panic() {
+        let scratch = Scratch::new("stopped");
+        let database = scratch.open();
+        let (mut opened, mut statement) = (null_mut(), null_mut());
+        assert_eq!(indelible_connect(database, &raw mut opened), INDELIBLE_OK);
+        let text = c"SELECT g FROM generate_series(1, 9000) g";
+        let prepared = indelible_prepare(opened, text.as_ptr(), -1, &raw mut statement, null_mut());
+        assert_eq!(prepared, INDELIBLE_OK);
+        assert_eq!(indelible_step(statement), INDELIBLE_ROW);
+        let stopped = connection(opened).ok().unwrap();
+        let panicked = std::thread::spawn(move || {
+            let _client = stopped.client();
+            panic!("as a broken invariant would");
+        });
+        assert!(panicked.join().is_err());
+        assert_eq!(
+            indelible_exec(opened, c"SELECT 1".as_ptr(), None, null_mut()),
+            INDELIBLE_MISUSE
+        );
+        assert_eq!(indelible_finalize(statement), INDELIBLE_OK);
+        assert_eq!(indelible_disconnect(opened), INDELIBLE_OK);
+        assert_eq!(indelible_close(database), INDELIBLE_OK);
+    }
+
+    /// The directory of a database, which is removed at the end.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("indelible-capi-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_dir_all(&directory);
+            Self(directory)
+        }
+
+        fn open(&self) -> *mut indelible_database {
+            let path = CString::new(self.0.to_str().unwrap()).unwrap();
+            let mut database = null_mut();
+            let code = indelible_open(path.as_ptr(), null(), &raw mut database);
+            assert_eq!(code, INDELIBLE_OK);
+            database
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
     }
 }

@@ -13,9 +13,11 @@ use crate::edge::{bytes, call, out, text, utf8};
 use crate::failure::Failure;
 use crate::handle::{self, Connection, Object, alone, indelible_connection, indelible_statement};
 use client::{Executed, Placeholders, ResultId, TypedClient, Value};
-use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS};
+use sql::types::datetime::calendar::{
+    DAY, INFINITY, NEGATIVE_INFINITY, UNIX_EPOCH_DAYS, is_valid, timestamp_out_of_range,
+};
 use sql::types::{Datum, Numeric};
-use sql::{Batch, OutputColumn, SqlState};
+use sql::{Batch, OutputColumn};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -110,11 +112,7 @@ impl Statement {
         self.texts.clear();
         if self.running.is_none() {
             let done = client.execute(&self.placeholders.text, self.values.clone())?;
-            if done.completion.command != "SELECT"
-                && let Some(rows) = done.completion.rows
-            {
-                self.connection.changes.store(rows, Ordering::Relaxed);
-            }
+            self.connection.keep_changes(&done.completion);
             let columns = done.columns.as_deref().unwrap_or_default();
             if !self.columns.iter().map(|(column, _)| column).eq(columns) {
                 self.columns = named(columns);
@@ -184,12 +182,24 @@ pub(crate) fn with(
         Err(failure) => return call(None, || Err(failure)),
     };
     let connection = Arc::clone(&alone.connection);
-    call(Some(&connection), || body(&mut alone))
+    let code = call(Some(&connection), || body(&mut alone));
+    drop(alone);
+    released((found, connection));
+    code
+}
+
+/// Drops objects whose handle may be closed, and which may be the last to hold them: nothing may
+/// unwind into C. The failure of an end that nobody waits for is nobody's.
+pub(crate) fn released<T>(objects: T) {
+    let _ = call(None, || {
+        drop(objects);
+        Ok(INDELIBLE_OK)
+    });
 }
 
 /// Prepares the first statement of a text of sql_bytes bytes, or up to its zero byte if sql_bytes
 /// is negative. Parameters are written $1, ? or :name. *tail, if tail is not NULL, is the rest of
-/// the text. *statement is NULL if there is no statement, and on an error.
+/// the text. *statement is NULL if there is no statement but blanks and comments, and on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn indelible_prepare(
     connection: *mut indelible_connection,
@@ -202,13 +212,13 @@ pub extern "C" fn indelible_prepare(
         Ok(found) => found,
         Err(failure) => return call(None, || Err(failure)),
     };
-    call(Some(&found), || {
+    let code = call(Some(&found), || {
         let prepared = out(statement, "statement")?;
         let prepare = || {
             let text = utf8(bytes(sql, sql_bytes, "sql")?, "sql")?;
             let placeholders = Placeholders::read(text)?;
             let end = placeholders.end;
-            if placeholders.text.trim().is_empty() {
+            if placeholders.is_empty() {
                 return Ok((None, end));
             }
             let mut client = found.client()?;
@@ -241,7 +251,9 @@ pub extern "C" fn indelible_prepare(
                 Err(failure)
             }
         }
-    })
+    });
+    released(found);
+    code
 }
 
 /// Runs a statement to its next row: INDELIBLE_ROW, INDELIBLE_DONE, or an error. A statement that
@@ -273,7 +285,8 @@ pub extern "C" fn indelible_finalize(statement: *mut indelible_statement) -> c_i
     }
     with(statement, |found| {
         let connection = Arc::clone(&found.connection);
-        let ended = if found.running.is_some() {
+        // After a panic nothing of the connection is used any more, only closed.
+        let ended = if found.running.is_some() && !connection.is_stopped() {
             found.end(&mut *connection.client()?)
         } else {
             Ok(())
@@ -421,7 +434,7 @@ pub extern "C" fn indelible_bind_decimal_text(
     })
 }
 
-/// Binds a moment: microseconds since 1970-01-01 UTC.
+/// Binds a moment: microseconds since 1970-01-01 UTC. INT64_MIN and INT64_MAX are the infinities.
 #[unsafe(no_mangle)]
 pub extern "C" fn indelible_bind_timestamp(
     statement: *mut indelible_statement,
@@ -429,13 +442,14 @@ pub extern "C" fn indelible_bind_timestamp(
     micros: i64,
 ) -> c_int {
     with(statement, |statement| {
-        let micros = micros.checked_sub(EPOCH_MICROS).ok_or_else(|| {
-            let message = "timestamp out of range";
-            Failure::from(sql::SqlError::new(
-                SqlState::DATETIME_FIELD_OVERFLOW,
-                message,
-            ))
-        })?;
+        let micros = match micros {
+            // The ends are those of SQL too.
+            INFINITY | NEGATIVE_INFINITY => micros,
+            _ => micros
+                .checked_sub(EPOCH_MICROS)
+                .filter(|micros| is_valid(*micros))
+                .ok_or_else(timestamp_out_of_range)?,
+        };
         statement.bind(parameter, Datum::Timestamptz(micros))
     })
 }

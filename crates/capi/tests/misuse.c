@@ -8,6 +8,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+struct ArrowSchema {
+    const char *format, *name, *metadata;
+    int64_t flags, n_children;
+    struct ArrowSchema **children, *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    struct ArrowArray **children, *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
 static int failures;
 
 static void expect(const char *what, int code, int wanted, const char *message) {
@@ -58,6 +82,9 @@ static void handles(const char *path) {
     expect("wrong kind", indelible_close((indelible_database *)connection), INDELIBLE_MISUSE,
            "of another kind");
     expect("early close", indelible_close(database), INDELIBLE_BUSY, "1 open connections");
+    indelible_error_info info = {.size = sizeof info};
+    expect("early info", indelible_error(NULL, &info), INDELIBLE_OK, NULL);
+    if (strcmp(info.state, "55006") != 0 || info.is_retryable) failures++;
     expect("prepare", indelible_prepare(connection, "SELECT 1", -1, &statement, NULL), INDELIBLE_OK,
            NULL);
     expect("early disconnect", indelible_disconnect(connection), INDELIBLE_BUSY, "1 open statements");
@@ -107,6 +134,14 @@ static void values(indelible_connection *connection) {
     expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
     expect("empty", indelible_prepare(connection, "  ", -1, &statement, NULL), INDELIBLE_OK, NULL);
     if (statement) failures++;
+    expect("comments", indelible_prepare(connection, "-- none\n /* ; */", -1, &statement, NULL),
+           INDELIBLE_OK, NULL);
+    if (statement) failures++;
+    expect("dollar", indelible_prepare(connection, "SELECT a$1 FROM (SELECT 5 AS a$1) t", -1,
+                                       &statement, NULL),
+           INDELIBLE_OK, NULL);
+    expect("dollar", indelible_step(statement), INDELIBLE_ROW, NULL);
+    expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
 
     int rows = 0;
     expect("callback",
@@ -123,7 +158,82 @@ static void values(indelible_connection *connection) {
     uint64_t changed;
     expect("changes", indelible_changes(connection, &changed), INDELIBLE_OK, NULL);
     if (changed != 2) failures++;
+    expect("reads", indelible_exec(connection,
+                                   "BEGIN; DECLARE c CURSOR FOR TABLE t; FETCH 1 FROM c; MOVE c; COMMIT;"
+                                   "COPY (SELECT g FROM generate_series(1, 5) g) TO STDOUT",
+                                   NULL, NULL),
+           INDELIBLE_OK, NULL);
+    expect("changes", indelible_changes(connection, &changed), INDELIBLE_OK, NULL);
+    if (changed != 2) failures++;
     expect("no copy", indelible_copy_in(connection, "SELECT 1", "1\n", -1), INDELIBLE_ERROR, "COPY");
+}
+
+/* Moments at the ends of both ranges: SQL's is the smaller one, but for the infinities. */
+static void moments(indelible_connection *connection) {
+    const int64_t ends[] = {INT64_MIN, INT64_MAX, 0, 253402300800000000};
+    indelible_statement *statement;
+    int64_t back;
+    expect("prepare", indelible_prepare(connection, "SELECT ?::timestamptz", -1, &statement, NULL),
+           INDELIBLE_OK, NULL);
+    for (size_t at = 0; at < sizeof ends / sizeof *ends; at++) {
+        expect("moment", indelible_bind_timestamp(statement, 1, ends[at]), INDELIBLE_OK, NULL);
+        expect("moment", indelible_step(statement), INDELIBLE_ROW, NULL);
+        expect("moment", indelible_column_timestamp(statement, 0, &back), INDELIBLE_OK, NULL);
+        if (back != ends[at]) failures++;
+        expect("reset", indelible_reset(statement), INDELIBLE_OK, NULL);
+    }
+    expect("early", indelible_bind_timestamp(statement, 1, INT64_MIN + 1), INDELIBLE_ERROR,
+           "out of range");
+    expect("early", indelible_bind_timestamp(statement, 1, INT64_MIN / 4), INDELIBLE_ERROR,
+           "out of range");
+    expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
+}
+
+/* An interrupt between two batches, and statements that SQL has forgotten. */
+static void between(indelible_connection *connection) {
+    const char *many = "SELECT g FROM generate_series(1, 100000) g";
+    indelible_statement *statement;
+    int code;
+    expect("prepare", indelible_prepare(connection, many, -1, &statement, NULL), INDELIBLE_OK, NULL);
+    expect("step", indelible_step(statement), INDELIBLE_ROW, NULL);
+    expect("interrupt", indelible_interrupt(connection), INDELIBLE_OK, NULL);
+    while ((code = indelible_step(statement)) == INDELIBLE_ROW) continue;
+    expect("interrupted", code, INDELIBLE_INTERRUPT, NULL);
+    expect("deallocate", indelible_exec(connection, "DEALLOCATE ALL", NULL, NULL), INDELIBLE_OK, NULL);
+    expect("again", indelible_step(statement), INDELIBLE_ROW, NULL);
+    expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
+}
+
+/* Texts of a batch of Arrow, and what its types cannot hold. */
+static void streams(indelible_connection *connection) {
+    const char *texts =
+        "SELECT repeat('x', 8 << 20), ARRAY[repeat('y', 8 << 20)] FROM generate_series(1, 20)";
+    indelible_statement *statement;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    int batches = 0;
+    int64_t rows = 0;
+    expect("prepare", indelible_prepare(connection, texts, -1, &statement, NULL), INDELIBLE_OK, NULL);
+    expect("stream", indelible_arrow_stream(statement, &stream), INDELIBLE_OK, NULL);
+    while (stream.get_next(&stream, &batch) == 0 && batch.release) {
+        batches++;
+        rows += batch.length;
+        batch.release(&batch);
+    }
+    stream.release(&stream);
+    if (batches != 2 || rows != 20) {
+        printf("%d batches with %d rows\n", batches, (int)rows);
+        failures++;
+    }
+    expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
+    expect("prepare", indelible_prepare(connection, "SELECT interval '3000000 hours'", -1, &statement,
+                                        NULL),
+           INDELIBLE_OK, NULL);
+    expect("stream", indelible_arrow_stream(statement, &stream), INDELIBLE_OK, NULL);
+    if (stream.get_next(&stream, &batch) == 0 ||
+        !strstr(stream.get_last_error(&stream), "22008")) failures++;
+    stream.release(&stream);
+    expect("finalize", indelible_finalize(statement), INDELIBLE_OK, NULL);
 }
 
 static void threads(indelible_connection *connection) {
@@ -177,6 +287,9 @@ int main(int argc, char **argv) {
     expect("table", indelible_exec(connection, "CREATE TABLE t (a integer)", NULL, NULL), INDELIBLE_OK,
            NULL);
     values(connection);
+    moments(connection);
+    between(connection);
+    streams(connection);
     threads(connection);
     forks(database, connection);
     expect("verify", indelible_verify(database), INDELIBLE_OK, NULL);

@@ -34,8 +34,9 @@ impl Value {
             Self::One(Datum::Null) => None,
             Self::One(datum) => Some(datum.kind()),
             Self::List(_) => {
-                let element = self.leaves().find_map(Value::own_kind);
-                element.unwrap_or(Kind::Text).array().or(Some(Kind::Text))
+                let kinds = self.leaves().filter_map(Value::own_kind);
+                let element = kinds.reduce(common_number).unwrap_or(Kind::Text);
+                element.array().or(Some(Kind::Text))
             }
         }
     }
@@ -130,10 +131,20 @@ impl Value {
     }
 }
 
+/// The kind of numbers that holds those of both kinds, and the first of other kinds.
+fn common_number(one: Kind, other: Kind) -> Kind {
+    match (one, other) {
+        (Kind::Int8, Kind::Float8 | Kind::Numeric) | (Kind::Numeric, Kind::Float8) => other,
+        _ => one,
+    }
+}
+
 /// Whether a value is one of the kind as it stands.
 fn is_exact(datum: &Datum, kind: Kind) -> bool {
     match datum {
         Datum::Text(text) => kind.is_text() && !text.contains('\0'),
+        // A document that another language has written may be none.
+        Datum::Json(_) => false,
         _ => datum.is_null() || datum.kind() == kind,
     }
 }

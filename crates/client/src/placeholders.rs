@@ -31,17 +31,20 @@ impl Placeholders {
     ///
     /// A number of a parameter that is 0 or too large.
     pub fn read(text: &str) -> Result<Self, SqlError> {
-        let mut scan = Scan {
-            rest: text,
-            brackets: 0,
-            last: ' ',
-            found: Vec::new(),
-        };
+        let mut scan = Scan::new(text);
         let mut at = 0;
         while scan.step(&mut at)? {}
         let end = text.len() - scan.rest.len();
         let statement = text[..end].trim_end_matches(';');
         Ok(replaced(statement, &scan.found, end))
+    }
+
+    /// Whether the statement has nothing but blanks and comments.
+    pub fn is_empty(&self) -> bool {
+        let mut scan = Scan::new(&self.text);
+        let mut at = 0;
+        while scan.last == ' ' && scan.step(&mut at).unwrap_or(false) {}
+        scan.last == ' '
     }
 
     /// The place of a named parameter, from 0. The name may begin with its colon.
@@ -77,7 +80,16 @@ struct Scan<'t> {
     found: Vec<Found>,
 }
 
-impl Scan<'_> {
+impl<'t> Scan<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            rest: text,
+            brackets: 0,
+            last: ' ',
+            found: Vec::new(),
+        }
+    }
+
     /// Reads one token; false at the end of the statement.
     fn step(&mut self, at: &mut usize) -> Result<bool, SqlError> {
         let mut letters = self.rest.chars();
@@ -134,7 +146,7 @@ impl Scan<'_> {
             }
             return Ok(self.find(at, 1 + digits, What::Number(number)));
         }
-        let tag = name_length(behind);
+        let tag = tag_length(behind);
         if !behind[tag..].starts_with('$') {
             return Ok(1);
         }
@@ -159,7 +171,7 @@ impl Scan<'_> {
         if self.brackets > 0 && is_operand {
             return 1;
         }
-        let length = name_length(&self.rest[1..]);
+        let length = tag_length(&self.rest[1..]);
         let name = self.rest[1..=length].to_owned();
         self.find(at, 1 + length, What::Name(name))
     }
@@ -169,8 +181,14 @@ fn is_name_start(letter: char) -> bool {
     letter.is_alphabetic() || letter == '_'
 }
 
-/// Bytes of a name; dollars belong to names that do not end a tag.
+/// Bytes of a name, in which dollars may stand after its first letter.
 fn name_length(text: &str) -> usize {
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '$');
+    end.unwrap_or(text.len())
+}
+
+/// Bytes of the tag of a dollar quote, or of the name of a parameter, which have no dollars.
+fn tag_length(text: &str) -> usize {
     let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
     end.unwrap_or(text.len())
 }
@@ -279,6 +297,7 @@ mod tests {
             "$$ ? :a $$ || $tag$ ? $tag$",
             "a ?| b AND a ?& b AND c::text",
             "x[1:n] || x[(a):b]",
+            "SELECT a$1, b$c FROM t$",
         ] {
             assert_eq!(text(same), same);
         }
@@ -296,6 +315,9 @@ mod tests {
         assert_eq!((first.text.as_str(), first.end), ("SELECT ';'", 11));
         assert_eq!(text(&both[first.end..]), " SELECT $1");
         assert_eq!(Placeholders::read("").unwrap(), Placeholders::default());
+        let is_empty = |text| Placeholders::read(text).unwrap().is_empty();
+        assert!(is_empty("") && is_empty(" -- SELECT ?\n /* ; */ ;"));
+        assert!(!is_empty("/* */ SELECT 1"));
     }
 
     #[test]

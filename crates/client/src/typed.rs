@@ -14,7 +14,7 @@
 use crate::parameter::Value;
 use sql::types::{Context, Datum, Kind};
 use sql::{
-    BATCH_ROWS, Batch, Completion, Description, Flow, OutputColumn, RowSink, Session, Sql,
+    BATCH_ROWS, Batch, Completion, Description, Flow, Notice, OutputColumn, RowSink, Session, Sql,
     SqlError, SqlState,
 };
 use std::collections::{HashMap, VecDeque};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Texts of statements that are kept prepared, at most.
 const STATEMENTS_MAX: usize = 256;
+/// Notices that are kept, at most.
+const NOTICES_MAX: usize = 50;
 
 /// Errors of a statement in which the types of parameters are not certain.
 const UNCERTAIN: [SqlState; 5] = [
@@ -47,6 +49,10 @@ pub struct TypedClient {
     last_result: u64,
     /// The result whose statement has not ended.
     live: Option<ResultId>,
+    /// [`Session::deallocations`], when the statements were looked at last.
+    deallocations: u64,
+    /// The newest notices that nobody has taken.
+    notices: VecDeque<Notice>,
 }
 
 /// A prepared statement, with types declared for some parameters.
@@ -111,7 +117,22 @@ impl TypedClient {
             results: HashMap::new(),
             last_result: 0,
             live: None,
+            deallocations: 0,
+            notices: VecDeque::new(),
         })
+    }
+
+    /// Takes the notices so far, the newest 50 of them.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.keep_notices();
+        std::mem::take(&mut self.notices).into()
+    }
+
+    /// Takes the session's notices, of which only the newest are kept: few programs ask for them.
+    fn keep_notices(&mut self) {
+        self.notices.extend(self.session.take_notices());
+        let more = self.notices.len().saturating_sub(NOTICES_MAX);
+        self.notices.drain(..more);
     }
 
     /// The session, for what is no statement.
@@ -220,6 +241,7 @@ impl TypedClient {
 
     /// The latest statement, if it is of this text and of this moment.
     fn latest_of(&mut self, text: &str) -> Option<Arc<Statement>> {
+        self.forget_deallocated();
         let versions = self.session.description_versions();
         let is_known =
             |latest: &&Arc<Statement>| *latest.text == *text && latest.versions == versions;
@@ -331,6 +353,14 @@ impl TypedClient {
     ///
     /// Those of the statement and of the sink.
     pub fn pull(&mut self, id: ResultId, sink: &mut dyn RowSink) -> Result<bool, SqlError> {
+        let pulled = self.pull_some(id, sink);
+        if !matches!(pulled, Ok(true)) && self.live != Some(id) {
+            self.results.remove(&id);
+        }
+        pulled
+    }
+
+    fn pull_some(&mut self, id: ResultId, sink: &mut dyn RowSink) -> Result<bool, SqlError> {
         let Some(rows) = self.results.get_mut(&id) else {
             return Ok(false);
         };
@@ -367,6 +397,7 @@ impl TypedClient {
     /// Runs the statement of the live result on.
     fn go_on(&mut self, sink: &mut dyn RowSink) -> Result<(), SqlError> {
         let completion = self.session.execute_portal("", 0, sink);
+        self.keep_notices();
         if !completion.as_ref().is_ok_and(|done| done.is_suspended) {
             self.live = None;
         }
@@ -380,6 +411,7 @@ impl TypedClient {
     /// Reads the rest of the live result into memory. If its statement fails, that is the result's
     /// error, and not the next statement's.
     fn settle(&mut self) {
+        self.keep_notices();
         while let Some(id) = self.live {
             let mut sink = Collect::default();
             let done = self.go_on(&mut sink);
@@ -394,6 +426,7 @@ impl TypedClient {
     /// A statement whose parameters are of the values' types; the values, as it takes them, go to
     /// `fitted`.
     fn fitted(&mut self, text: &str, values: &mut [Value]) -> Result<Arc<Statement>, SqlError> {
+        self.forget_deallocated();
         let versions = self.session.description_versions();
         let own = |value: &Value| value.own_kind();
         let statement = match &self.latest {
@@ -469,6 +502,33 @@ impl TypedClient {
         Ok(statement)
     }
 
+    /// Forgets statements that `DEALLOCATE` or `DISCARD` of SQL has taken away: their texts are
+    /// prepared again.
+    fn forget_deallocated(&mut self) {
+        let deallocations = self.session.deallocations();
+        if self.deallocations == deallocations {
+            return;
+        }
+        self.deallocations = deallocations;
+        self.latest = None;
+        let session = &self.session;
+        self.statements.retain(|_, variants| {
+            variants.retain(|one| session.is_prepared(&one.name));
+            !variants.is_empty()
+        });
+    }
+
+    /// A name that `PREPARE` of SQL has not taken.
+    fn new_name(&mut self) -> String {
+        loop {
+            self.prepared += 1;
+            let name = format!("indelible_{}", self.prepared);
+            if !self.session.is_prepared(&name) {
+                return name;
+            }
+        }
+    }
+
     /// The statement of a text, with types declared for some of its parameters.
     fn statement(
         &mut self,
@@ -496,8 +556,7 @@ impl TypedClient {
             }
             self.latest = None;
         }
-        self.prepared += 1;
-        let name = format!("indelible_{}", self.prepared);
+        let name = self.new_name();
         // Declared as they are now, so that the values stay of the right types whatever another
         // session defines before the statement runs.
         let parameters = description.parameters.iter().copied().map(Some);

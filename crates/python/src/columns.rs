@@ -17,13 +17,13 @@ use arrow_array::builder::{
     StringBuilder,
 };
 use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS, is_finite, is_finite_date};
-use sql::types::{Context, Datum, Kind, Numeric, Type, text_io};
+use sql::types::{Context, Datum, Interval, Kind, Numeric, Type, text_io};
 use sql::{Batch, ColumnValues, Columns, Flow, OutputColumn, RowSink, SqlError, SqlState};
 use std::sync::Arc;
 
@@ -149,6 +149,21 @@ impl Column {
         Ok(0)
     }
 
+    /// Bytes that a value may have besides its place; those of a whole batch where they are known
+    /// only when it is printed.
+    fn weight(&self, value: &Datum) -> usize {
+        match (self, value) {
+            (Self::Text(..) | Self::Bytes(_), value) => match value {
+                Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => text.len(),
+                Datum::Bytea(bytes) => bytes.len(),
+                Datum::Array(_) | Datum::Record(_) | Datum::Jsonb(_) => TEXT_BYTES_MAX,
+                Datum::Numeric(number) if number.small().is_none() => TEXT_BYTES_MAX,
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
     /// Appends the values of a column; the bytes that they have besides their places.
     fn extend_columns(
         &mut self,
@@ -178,19 +193,18 @@ impl Column {
             (Self::Int4(column), Datum::Int4(value)) => column.append_value(*value),
             (Self::Float8(column), Datum::Float8(value)) => column.append_value(*value),
             (Self::Text(column, _), Datum::Text(text)) => {
-                column.append_value(text);
-                return Ok(text.len());
+                return append_text(column, text);
             }
             (Self::Text(column, _), Datum::Null) => column.append_null(),
             (Self::Text(column, kind), _) => {
-                let text = text_io::print(value, *kind, context)?;
-                column.append_value(&text);
-                return Ok(text.len());
+                return append_text(column, &text_io::print(value, *kind, context)?);
             }
             (Self::Bytes(column), _) => {
                 let bytes = value.bytea().ok();
+                let length = bytes.map_or(0, <[u8]>::len);
+                check_room(column.values_slice().len(), length)?;
                 column.append_option(bytes);
-                return Ok(bytes.map_or(0, <[u8]>::len));
+                return Ok(length);
             }
             (Self::Bool(column), _) => column.append_option(value.bool().ok()),
             (Self::Int2(column), Datum::Int2(value)) => column.append_value(*value),
@@ -210,10 +224,7 @@ impl Column {
                 column.append_option(micros.and_then(|micros| micros.checked_add(EPOCH_MICROS)));
             }
             (Self::Interval(column), _) => {
-                column.append_option(value.interval().ok().map(|span| {
-                    let nanos = span.micros.saturating_mul(1000);
-                    IntervalMonthDayNanoType::make_value(span.months, span.days, nanos)
-                }));
+                column.append_option(value.interval().ok().map(span).transpose()?);
             }
             (Self::Uuid(column), Datum::Uuid(bytes)) => {
                 column
@@ -251,6 +262,31 @@ impl Column {
     }
 }
 
+/// Appends a text; its bytes.
+fn append_text(column: &mut StringBuilder, text: &str) -> Result<usize, SqlError> {
+    check_room(column.values_slice().len(), text.len())?;
+    column.append_value(text);
+    Ok(text.len())
+}
+
+/// Fails if the offsets of a column cannot count its bytes with those of another value.
+fn check_room(bytes: usize, added: usize) -> Result<(), SqlError> {
+    if i32::try_from(bytes + added).is_err() {
+        let message = "a batch has more than 2 GiB of texts; select fewer or shorter ones";
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    Ok(())
+}
+
+/// An interval, whose time Arrow counts in nanoseconds.
+fn span(of: Interval) -> Result<IntervalMonthDayNano, SqlError> {
+    let nanos = of.micros.checked_mul(1000).ok_or_else(|| {
+        let message = "an interval is outside of the range of Arrow's type; select it as text";
+        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+    });
+    Ok(IntervalMonthDayNano::new(of.months, of.days, nanos?))
+}
+
 /// A number in units of the scale.
 fn units(number: &Numeric, scale: u16) -> Result<i128, SqlError> {
     let units = number
@@ -273,6 +309,8 @@ pub(crate) struct Gather {
     rows: usize,
     rows_max: usize,
     text_bytes: usize,
+    /// Rows that have come and are for the next batch.
+    later: Batch,
 }
 
 impl Gather {
@@ -286,7 +324,52 @@ impl Gather {
             rows: 0,
             rows_max,
             text_bytes: 0,
+            later: Batch::default(),
         }
+    }
+
+    /// Whether rows have come that are for the next batch.
+    pub(crate) fn has_later(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// Adds the rows that were for the next batch, which is this one.
+    pub(crate) fn add_later(&mut self, context: &Context<'_>) -> Result<(), SqlError> {
+        let later = std::mem::take(&mut self.later);
+        self.rows(&later, context).map(drop)
+    }
+
+    /// Forgets all rows.
+    pub(crate) fn clear(&mut self) {
+        for column in &mut self.columns {
+            column.finish();
+        }
+        self.rows = 0;
+        self.text_bytes = 0;
+        self.later = Batch::default();
+    }
+
+    /// Whether the batch may have so many bytes more.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.text_bytes.saturating_add(bytes) <= TEXT_BYTES_MAX
+    }
+
+    /// Adds rows one by one, until the batch has enough of them; the others are for the next one.
+    fn add_some(&mut self, batch: &Batch, context: &Context<'_>) -> Result<(), SqlError> {
+        for row in batch.rows() {
+            if self.is_full() {
+                if self.later.is_empty() {
+                    self.later.reset(batch.width());
+                }
+                self.later.push(row.iter().cloned());
+                continue;
+            }
+            for (column, value) in self.columns.iter_mut().zip(row) {
+                self.text_bytes += column.push(value, context)?;
+            }
+            self.rows += 1;
+        }
+        Ok(())
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -320,6 +403,15 @@ impl RowSink for Gather {
     }
 
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
+        let columns = self.columns.iter().enumerate();
+        let weights = columns.map(|(at, column)| {
+            let values = batch.rows().map(|row| &row[at]);
+            values.map(|value| column.weight(value)).sum::<usize>()
+        });
+        if !self.has_room(weights.sum()) {
+            self.add_some(batch, context)?;
+            return Ok(self.flow());
+        }
         for (at, column) in self.columns.iter_mut().enumerate() {
             let values = batch.rows().map(|row| &row[at]);
             self.text_bytes += column.extend(values, context)?;
@@ -333,6 +425,19 @@ impl RowSink for Gather {
     }
 
     fn columns(&mut self, columns: &Columns, context: &Context<'_>) -> Result<Flow, SqlError> {
+        let weights = self.columns.iter().zip(columns.columns());
+        let weights = weights.map(|(column, values)| match values {
+            ColumnValues::Other(values) => values.iter().map(|value| column.weight(value)).sum(),
+            _ => 0,
+        });
+        if !self.has_room(weights.sum()) {
+            let mut batch = Batch::new(self.columns.len());
+            for at in 0..columns.len() {
+                batch.push(columns.columns().iter().map(|values| values.get(at)));
+            }
+            self.add_some(&batch, context)?;
+            return Ok(self.flow());
+        }
         for (column, values) in self.columns.iter_mut().zip(columns.columns()) {
             self.text_bytes += column.extend_columns(values, context)?;
         }

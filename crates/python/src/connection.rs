@@ -1,29 +1,39 @@
 //! A session of a database, and the transaction that it has open.
 //!
 //! Calls of several threads take turns at the connection's lock, without the interpreter's lock.
-//! `interrupt` alone needs neither. Each call says afterwards whether a transaction is open, which
-//! is read without the lock. In a child of `fork` every call is refused, and the end of the
-//! object leaves what belongs to the parent as it is.
+//! `interrupt` alone needs neither. A call that comes from inside of another one, by a function of
+//! Python that this one calls, is an error, since its turn would never come. Each call says
+//! afterwards whether a transaction is open, which is read without the lock. In a child of `fork`
+//! every call is refused, and the end of the object leaves what belongs to the parent as it is.
 
 use crate::error::{detached, raised, unusable};
 use crate::interrupt::InterruptScope;
 use crate::load;
+use arrow_array::RecordBatchReader;
 use client::{Placeholders, ResultId, TypedClient};
 use indelible::Interrupt;
 use pmem::ProcessStamp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString};
 use sql::types::Context;
-use sql::{Batch, Completion, Flow, OutputColumn, RowSink, SqlError, SqlState, TransactionStatus};
+use sql::{
+    Batch, Completion, CopyShape, Flow, OutputColumn, RowSink, SqlError, SqlState,
+    TransactionStatus,
+};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Texts whose parameters are known, at most.
 const TEXTS_MAX: usize = 256;
+
 /// The part of a connection that streams of its results share with it.
 pub(crate) struct Shared {
     client: Mutex<Option<TypedClient>>,
+    /// The thread that has the client, by [`thread_number`]; 0 if none has.
+    owner: AtomicUsize,
+    /// Results that were dropped while a thread had the client, which the next call closes.
+    dropped: Mutex<Vec<ResultId>>,
     interrupt: Interrupt,
     stamp: ProcessStamp,
     /// Unique in the process.
@@ -33,7 +43,51 @@ pub(crate) struct Shared {
     is_closed: AtomicBool,
 }
 
+/// The client for the time of a call.
+struct Turn<'s> {
+    client: MutexGuard<'s, Option<TypedClient>>,
+    owner: &'s AtomicUsize,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // The lock is free only after this.
+        self.owner.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number of this thread, which no other one that lives has.
+fn thread_number() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 1 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
 impl Shared {
+    /// Fails if this thread has the client already: a function that a call has called calls again.
+    fn check_turn(&self) -> Result<(), SqlError> {
+        if self.owner.load(Ordering::Relaxed) == thread_number() {
+            let message = "a function that a call of the connection has called cannot use the same connection; give it \
+                another one";
+            return Err(unusable(message));
+        }
+        Ok(())
+    }
+
+    /// The client, when no other thread has it.
+    fn turn(&self) -> Result<Turn<'_>, SqlError> {
+        self.check_turn()?;
+        let client = self.client.lock().map_err(|_| {
+            unusable("an earlier call of the connection was stopped; open another one")
+        })?;
+        self.owner.store(thread_number(), Ordering::Relaxed);
+        Ok(Turn {
+            client,
+            owner: &self.owner,
+        })
+    }
+
     /// Calls `work` with the client, when no other thread has it.
     pub(crate) fn with<R>(
         &self,
@@ -42,11 +96,13 @@ impl Shared {
         if !self.stamp.is_here() {
             return Err(indelible::Error::Forked.into());
         }
-        let mut client = self.client.lock().map_err(|_| {
-            unusable("an earlier call of the connection was stopped; open another one")
-        })?;
-        match &mut *client {
+        let mut turn = self.turn()?;
+        match &mut *turn.client {
             Some(client) => {
+                for result in self.take_dropped() {
+                    // An error of the end of its transaction is nobody's.
+                    let _ = client.close(result);
+                }
                 let result = work(client);
                 let is_open = client.session().status() != TransactionStatus::Idle;
                 self.is_open.store(is_open, Ordering::Relaxed);
@@ -58,16 +114,39 @@ impl Shared {
 }
 
 impl Shared {
-    /// Forgets a result, unless a thread works with the connection, which then keeps it until its
-    /// end: whoever drops a stream may have the interpreter's lock, and must not wait.
+    /// As [`Shared::with`]; Ctrl-C ends the statement that `work` runs.
+    pub(crate) fn with_signals<R>(
+        &self,
+        work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let _scope = InterruptScope::new(self.number, &self.interrupt);
+        self.with(work)
+    }
+
+    /// Forgets a result, or leaves that to the next call if a thread works with the connection: the
+    /// one that drops a result may have the interpreter's lock, and must not wait.
     pub(crate) fn close_if_free(&self, result: ResultId) {
-        if self.stamp.is_here()
-            && let Ok(mut client) = self.client.try_lock()
-            && let Some(client) = &mut *client
-        {
-            // An error of the end of its transaction is nobody's.
-            let _ = client.close(result);
+        if !self.stamp.is_here() {
+            return;
         }
+        match self.client.try_lock() {
+            Ok(mut client) => {
+                if let Some(client) = &mut *client {
+                    // An error of the end of its transaction is nobody's.
+                    let _ = client.close(result);
+                }
+            }
+            Err(TryLockError::WouldBlock) => self.dropped().push(result),
+            Err(TryLockError::Poisoned(_)) => {}
+        }
+    }
+
+    fn dropped(&self) -> MutexGuard<'_, Vec<ResultId>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_dropped(&self) -> Vec<ResultId> {
+        std::mem::take(&mut *self.dropped())
     }
 }
 
@@ -99,6 +178,27 @@ struct Texts {
     latest: Option<(Py<PyString>, Arc<Placeholders>)>,
 }
 
+impl Texts {
+    /// The statement of a text.
+    fn statement(&mut self, content: &str) -> Result<Arc<Placeholders>, SqlError> {
+        if let Some(known) = self.known.get(content) {
+            return Ok(Arc::clone(known));
+        }
+        let read = Placeholders::read(content)?;
+        if !content[read.end..].trim().is_empty() {
+            let message =
+                "one statement at a time has parameters and results; use executescript for several";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        if self.known.len() >= TEXTS_MAX {
+            self.known.clear();
+        }
+        let read = Arc::new(read);
+        self.known.insert(content.to_owned(), Arc::clone(&read));
+        Ok(read)
+    }
+}
+
 impl Connection {
     pub(crate) fn new(mut client: TypedClient) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -107,6 +207,8 @@ impl Connection {
             shared: Arc::new(Shared {
                 interrupt: client.session().interrupt(),
                 client: Mutex::new(Some(client)),
+                owner: AtomicUsize::new(0),
+                dropped: Mutex::default(),
                 stamp: ProcessStamp::new(),
                 number: NUMBER.fetch_add(1, Ordering::Relaxed),
                 is_open: AtomicBool::new(false),
@@ -150,31 +252,46 @@ impl Connection {
 
     /// The statement of a text, with its parameters as numbers.
     pub(crate) fn placeholders(&self, text: &Bound<'_, PyString>) -> PyResult<Arc<Placeholders>> {
-        let py = text.py();
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((latest, known)) = &texts.latest
-            && latest.is(text)
-        {
-            return Ok(Arc::clone(known));
-        }
         let content = text.to_str()?;
-        let found = if let Some(known) = texts.known.get(content) {
-            Arc::clone(known)
-        } else {
-            let read = Placeholders::read(content).map_err(|error| raised(py, error))?;
-            if !content[read.end..].trim().is_empty() {
-                let message = "one statement at a time has parameters and results; use executescript for several";
-                return Err(raised(py, SqlError::new(SqlState::SYNTAX_ERROR, message)));
+        // Code of Python may give up the interpreter's lock, so none runs while the texts are
+        // locked: a thread that waits for them has it.
+        let (found, _before) = {
+            let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((latest, known)) = &texts.latest
+                && latest.is(text)
+            {
+                return Ok(Arc::clone(known));
             }
-            if texts.known.len() >= TEXTS_MAX {
-                texts.known.clear();
-            }
-            let read = Arc::new(read);
-            texts.known.insert(content.to_owned(), Arc::clone(&read));
-            read
+            let found = texts.statement(content);
+            let latest = found.as_ref().ok().cloned();
+            let latest = latest.map(|found| (text.clone().unbind(), found));
+            (found, std::mem::replace(&mut texts.latest, latest))
         };
-        texts.latest = Some((text.clone().unbind(), Arc::clone(&found)));
-        Ok(found)
+        found.map_err(|error| raised(text.py(), error))
+    }
+
+    /// Does work of many calls as one transaction: one of its own, which ends with it if statements
+    /// are transactions by themselves, or the open one, which fails if a part of the work has run.
+    pub(crate) fn together(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut bool) -> PyResult<u64>,
+    ) -> PyResult<u64> {
+        let has_begun = self.call(py, begin)?;
+        let mut has_run = false;
+        let count = work(&mut has_run);
+        let ends = has_begun && self.autocommit();
+        self.call(py, |client| match &count {
+            Ok(_) if ends => client.execute("COMMIT", Vec::new()).map(drop),
+            Err(_) if ends => client.execute("ROLLBACK", Vec::new()).map(drop),
+            Err(_) if has_run => {
+                // Nothing is left of a part of the rows.
+                client.session().fail();
+                Ok(())
+            }
+            _ => Ok(()),
+        })?;
+        count
     }
 }
 
@@ -230,12 +347,20 @@ impl Connection {
         self.call(py, |client| client.run(text, &mut Nowhere))
     }
 
-    /// Inserts the rows of an object with `__arrow_c_stream__` by a statement with a parameter for
-    /// each column; their number.
-    fn load(&self, py: Python<'_>, text: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let reader = crate::stream::reader(data)?;
-        self.call(py, |client| {
-            whole(self, client, |client| load::insert(client, text, reader))
+    /// Inserts the rows of an object with `__arrow_c_stream__` into a table, whose name is quoted,
+    /// by the names of its columns; their number.
+    fn load(&self, py: Python<'_>, table: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let mut reader = crate::stream::reader(data)?;
+        let text = load::statement(table, &reader.schema()).map_err(|error| raised(py, error))?;
+        self.together(py, |has_run| {
+            let mut count = 0;
+            // The connection is free meanwhile: its own results may be what is read.
+            while let Some(batch) = detached(py, || load::next(&mut reader))? {
+                *has_run = true;
+                count += self.call(py, |client| load::insert(client, &text, &batch))?;
+                py.check_signals()?;
+            }
+            Ok(count)
         })
     }
 
@@ -246,7 +371,7 @@ impl Connection {
             self.begin_if_needed(client)?;
             client.run(text, &mut sink)
         });
-        sink.finished(result)
+        sink.finished(py, result)
     }
 
     /// Runs `COPY ... TO STDOUT`; `write` takes bytes.
@@ -256,7 +381,7 @@ impl Connection {
             self.begin_if_needed(client)?;
             client.run(text, &mut sink)
         });
-        sink.finished(result)
+        sink.finished(py, result)
     }
 
     /// Ends the running statement, from any thread.
@@ -280,7 +405,7 @@ impl Connection {
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         detached(py, || {
             self.shared.with(|client| {
-                let notices = client.session().take_notices().into_iter();
+                let notices = client.take_notices().into_iter();
                 let texts = notices.map(|notice| {
                     let severity = format!("{:?}", notice.severity).to_uppercase();
                     (severity, notice.content.message)
@@ -316,32 +441,22 @@ impl Connection {
     }
 
     /// Ends the session; an open transaction is rolled back. A second time does nothing.
-    fn close(&self, py: Python<'_>) {
-        self.shared.is_closed.store(true, Ordering::Relaxed);
-        self.shared.is_open.store(false, Ordering::Relaxed);
-        if self.shared.stamp.is_here() {
-            py.detach(|| {
-                let client = self.shared.client.lock();
-                drop(client.unwrap_or_else(PoisonError::into_inner).take());
-            });
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = &self.shared;
+        if shared.stamp.is_here() {
+            shared.check_turn().map_err(|error| raised(py, error))?;
         }
+        shared.is_closed.store(true, Ordering::Relaxed);
+        shared.is_open.store(false, Ordering::Relaxed);
+        if !shared.stamp.is_here() {
+            return Ok(());
+        }
+        detached(py, || {
+            let client = shared.client.lock();
+            drop(client.unwrap_or_else(PoisonError::into_inner).take());
+            Ok(())
+        })
     }
-}
-
-/// Does work of many statements as one transaction: the open one, or one of its own, which is
-/// committed unless statements are no transactions by themselves.
-pub(crate) fn whole<R>(
-    connection: &Connection,
-    client: &mut TypedClient,
-    work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError>,
-) -> Result<R, SqlError> {
-    let ends = begin(client)? && connection.autocommit.load(Ordering::Relaxed);
-    let result = work(client);
-    if ends {
-        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        client.execute(end, Vec::new())?;
-    }
-    result
 }
 
 /// A sink for results that nobody wants.
@@ -361,6 +476,8 @@ impl RowSink for Nowhere {
 struct Copy {
     read: Option<Py<PyAny>>,
     write: Option<Py<PyAny>>,
+    /// Whether a COPY in the right direction has begun.
+    has_begun: bool,
     /// The exception of a function, which ends the statement.
     failure: Option<PyErr>,
     rows: Option<u64>,
@@ -371,16 +488,27 @@ impl Copy {
         Self {
             read,
             write,
+            has_begun: false,
             failure: None,
             rows: None,
         }
     }
 
-    fn finished(self, result: PyResult<()>) -> PyResult<Option<u64>> {
+    fn finished(self, py: Python<'_>, result: PyResult<()>) -> PyResult<Option<u64>> {
         match self.failure {
             Some(failure) => Err(failure),
+            None if result.is_ok() && !self.has_begun => Err(raised(py, self.misdirected())),
             None => result.map(|()| self.rows),
         }
+    }
+
+    fn misdirected(&self) -> SqlError {
+        let message = if self.read.is_some() {
+            "the statement takes no data; bytes are for COPY ... FROM STDIN, a function is for TO STDOUT"
+        } else {
+            "the statement gives no data; a function is for COPY ... TO STDOUT, bytes are for FROM STDIN"
+        };
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
     }
 
     fn passed<R>(&mut self, result: PyResult<R>) -> Result<R, SqlError> {
@@ -405,6 +533,15 @@ impl RowSink for Copy {
         Ok(())
     }
 
+    fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
+        self.has_begun = copy.is_from_client == self.read.is_some();
+        if self.has_begun {
+            Ok(())
+        } else {
+            Err(self.misdirected())
+        }
+    }
+
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         let written = Python::attach(|py| match &self.write {
             Some(write) => write.call1(py, (PyBytes::new(py, data),)).map(drop),
@@ -419,9 +556,14 @@ impl RowSink for Copy {
                 return Ok(false);
             };
             let object = read.bind(py).call0()?;
-            let bytes: &[u8] = object.extract()?;
-            data.extend_from_slice(bytes);
-            Ok(!bytes.is_empty())
+            let before = data.len();
+            if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
+                let bytes = py.get_type::<PyBytes>().call1((object,))?;
+                data.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
+            } else {
+                data.extend_from_slice(object.extract()?);
+            }
+            Ok(data.len() > before)
         });
         self.passed(read)
     }

@@ -3,16 +3,17 @@
 //! A batch of rows stays as it came, and a row becomes objects when it is fetched. A cursor is one
 //! thread's at a time: a second one gets an error, since waiting for it could take forever.
 
-use crate::connection::{Connection, Nowhere, begin};
-use crate::error::{raised, unfit, unusable};
+use crate::connection::{Connection, Nowhere};
+use crate::error::{detached, raised, unfit, unusable};
 use crate::stream::Stream;
 use crate::{give, take};
 use client::{Placeholders, ResultId, TypedClient, Value};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyMapping, PyString, PyTuple};
 use sql::{Batch, OutputColumn, SqlError, SqlState};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// Rows of `executemany` that run without the interpreter's lock at a time.
 const CHUNK_ROWS: usize = 4096;
@@ -64,11 +65,16 @@ fn close(client: &mut TypedClient, rest: Option<ResultId>) -> Result<(), SqlErro
 
 impl Cursor {
     fn state(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
-        self.state.try_lock().map_err(|_| {
-            let message =
-                "the cursor is in use by another thread; ask the connection for another one";
-            raised(py, unusable(message))
-        })
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            // A panic while rows became objects has left the result as it was.
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let message =
+                    "the cursor is in use by another thread; ask the connection for another one";
+                Err(raised(py, unusable(message)))
+            }
+        }
     }
 
     /// The state of a cursor that can be used.
@@ -112,6 +118,9 @@ impl Cursor {
             state.rows = rows.unwrap_or_default();
             state.at = 0;
             state.rest = state.rest.filter(|_| has_more);
+            if !has_more {
+                state.rowcount = Some(state.before + state.rows.len() as u64);
+            }
         }
         Ok(true)
     }
@@ -127,6 +136,8 @@ impl Cursor {
                 list.append(give::row(py, state.rows.row(at))?)?;
             }
             state.at = end;
+            // Signals between two batches, while no statement ran.
+            py.check_signals()?;
         }
         Ok(list)
     }
@@ -166,6 +177,7 @@ impl Cursor {
             *has_run = true;
             let text = &placeholders.text;
             count += core.call(py, |client| client.execute_all(text, taken, &mut values))?;
+            py.check_signals()?;
         }
     }
 }
@@ -184,6 +196,12 @@ impl Cursor {
             arraysize: AtomicUsize::new(1),
             state: Mutex::default(),
         })
+    }
+
+    /// A cursor that its connection keeps is collected with it: the way back is seen here, and cut
+    /// in the connection.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.connection)
     }
 
     /// The connection that it is of.
@@ -275,24 +293,11 @@ impl Cursor {
         let mut state = this.usable(py)?;
         let rest = state.forget();
         let core = this.core.get();
-        let has_begun = core.call(py, |client| {
-            close(client, rest)?;
-            begin(client)
-        })?;
-        let mut has_run = false;
-        let count = this.run_all(operation, seq_of_parameters, &mut has_run);
-        let ends = has_begun && core.autocommit();
-        core.call(py, |client| match &count {
-            Ok(_) if ends => client.execute("COMMIT", Vec::new()).map(drop),
-            Err(_) if ends => client.execute("ROLLBACK", Vec::new()).map(drop),
-            Err(_) if has_run => {
-                // Nothing is left of a part of the rows.
-                client.session().fail();
-                Ok(())
-            }
-            _ => Ok(()),
-        })?;
-        state.rowcount = Some(count?);
+        if rest.is_some() {
+            core.call(py, |client| close(client, rest))?;
+        }
+        let run = |has_run: &mut bool| this.run_all(operation, seq_of_parameters, has_run);
+        state.rowcount = Some(core.together(py, run)?);
         drop(state);
         Ok(slf)
     }
@@ -393,6 +398,22 @@ impl Cursor {
             core.call(py, |client| close(client, rest))?;
         }
         Ok(())
+    }
+
+    /// Forgets the result at the end of the cursor, which may come in any thread and in the middle
+    /// of a call: it waits for nobody.
+    fn _drop(&self, py: Python<'_>) {
+        let rest = match self.state.try_lock() {
+            Ok(mut state) => state.forget(),
+            Err(_) => None,
+        };
+        if let Some(rest) = rest {
+            // An error in the destructor of an object is nobody's.
+            let _ = detached(py, || {
+                self.core.get().shared().close_if_free(rest);
+                Ok(())
+            });
+        }
     }
 
     /// Forgets the result, and is of no use any more. A second time does nothing.

@@ -4,7 +4,7 @@
 //! of the first one. It closes with the last of them.
 
 use crate::connection::Connection;
-use crate::error::{detached, raised};
+use crate::error::{detached, raised, unusable};
 use client::TypedClient;
 use indelible::{
     Choice, CopyProgress, CopyReport, CopyStage, Database as Opened, Durability, Isolation, Mode,
@@ -31,9 +31,25 @@ struct Shared {
     stamp: ProcessStamp,
 }
 
+impl Shared {
+    fn sql(&self) -> Result<&Arc<Sql>, SqlError> {
+        let sql = self.sql.as_ref().filter(|_| self.stamp.is_here());
+        sql.ok_or_else(|| failed(indelible::Error::Forked))
+    }
+
+    fn opened(&self) -> Result<&Opened, SqlError> {
+        Ok(self.sql()?.database())
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.stamp.is_here() {
+        if self.stamp.is_here() {
+            // A thread that opens the directory again waits until it is closed.
+            let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.sql.take());
+            drop(open);
+        } else {
             std::mem::forget(self.sql.take());
         }
     }
@@ -42,7 +58,8 @@ impl Drop for Shared {
 /// An open database.
 #[pyclass(module = "indelible._core", frozen)]
 pub(crate) struct Database {
-    shared: Arc<Shared>,
+    /// None once it is closed.
+    shared: Mutex<Option<Arc<Shared>>>,
 }
 
 fn failed(error: indelible::Error) -> SqlError {
@@ -50,17 +67,16 @@ fn failed(error: indelible::Error) -> SqlError {
 }
 
 impl Database {
-    fn sql(&self) -> Result<&Arc<Sql>, SqlError> {
-        let sql = self
-            .shared
-            .sql
-            .as_ref()
-            .filter(|_| self.shared.stamp.is_here());
-        sql.ok_or_else(|| failed(indelible::Error::Forked))
+    fn of(shared: Arc<Shared>) -> Self {
+        Self {
+            shared: Mutex::new(Some(shared)),
+        }
     }
 
-    fn opened(&self) -> Result<&Opened, SqlError> {
-        Ok(self.sql()?.database())
+    fn shared(&self) -> Result<Arc<Shared>, SqlError> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.as_ref().map(Arc::clone);
+        shared.ok_or_else(|| unusable("the connection is closed; connect again"))
     }
 }
 
@@ -110,35 +126,52 @@ impl Database {
         let options = options().map_err(|error| raised(py, error))?;
         let is_existing = read_only || !create;
         let shared = detached(py, || open(&path, &options, read_only, is_existing))?;
-        Ok(Self { shared })
+        Ok(Self::of(shared))
     }
 
     /// Opens a session.
     fn connect(&self, py: Python<'_>) -> PyResult<Connection> {
-        let client = detached(py, || TypedClient::connect(self.sql()?))?;
+        let client = detached(py, || TypedClient::connect(self.shared()?.sql()?))?;
         Ok(Connection::new(client))
+    }
+
+    /// Another handle of the same database, with an end of its own.
+    fn share(&self, py: Python<'_>) -> PyResult<Self> {
+        let shared = self.shared().map_err(|error| raised(py, error))?;
+        Ok(Self::of(shared))
+    }
+
+    /// Ends the handle; the last one closes the database. A second time does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = shared.take();
+        drop(shared);
+        detached(py, || {
+            drop(ended);
+            Ok(())
+        })
     }
 
     /// The name of the storage method.
     fn method(&self, py: Python<'_>) -> PyResult<&'static str> {
-        detached(py, || Ok(self.opened()?.method().name()))
+        detached(py, || Ok(self.shared()?.opened()?.method().name()))
     }
 
     /// The failures that a commit survives.
     fn survives(&self, py: Python<'_>) -> PyResult<&'static str> {
-        detached(py, || Ok(self.opened()?.survives()))
+        detached(py, || Ok(self.shared()?.opened()?.survives()))
     }
 
     /// Checks everything: a list of damage, and counts by name.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, u64)> {
-        let report = detached(py, || self.opened()?.verify().map_err(failed))?;
+        let report = detached(py, || self.shared()?.opened()?.verify().map_err(failed))?;
         let damage = report.damage.iter().map(ToString::to_string);
         Ok((PyList::new(py, damage.collect::<Vec<_>>())?, report.rows))
     }
 
     /// Makes recovery short from here.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || self.opened()?.checkpoint().map_err(failed))
+        detached(py, || self.shared()?.opened()?.checkpoint().map_err(failed))
     }
 
     /// Writes a backup; `watch` is told the stage and the rows so far.
@@ -150,7 +183,8 @@ impl Database {
         watch: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         watched(py, watch, |watch| {
-            self.opened()?
+            self.shared()?
+                .opened()?
                 .backup_with(&file, indelible::Existing::Refuse, &mut |progress| {
                     watch(progress);
                 })
@@ -179,6 +213,9 @@ fn open(
         && let Some(shared) = shared.upgrade()
     {
         if *read_only != is_read_only {
+            // If other threads have closed it meanwhile it ends here, which needs the lock.
+            drop(open);
+            drop(shared);
             let message = "the database is open in this process with another value of read_only; close those connections first";
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
         }

@@ -38,13 +38,17 @@ pub(crate) fn detached<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<R, SqlError> + Send,
 ) -> PyResult<R> {
-    let caught = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
-    let result = caught.unwrap_or_else(|_| {
+    py.detach(|| caught(work))
+        .map_err(|error| raised(py, error))
+}
+
+/// Runs work, whose panic is an error like others.
+pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let message = "the call stopped at a broken invariant of the library; close the database and open it again, and report the \
             message on the standard error stream";
         Err(SqlError::new(SqlState::INTERNAL_ERROR, message))
-    });
-    result.map_err(|error| raised(py, error))
+    })
 }
 
 /// The error of a handle that cannot be used any more, or not so.

@@ -99,7 +99,8 @@ fn moment<'py>(py: Python<'py>, datum: &Datum) -> PyResult<Bound<'py, PyAny>> {
             let days = days + seconds.div_euclid(86_400);
             let days = i32::try_from(days).map_err(|_| outside(py))?;
             let seconds = seconds.rem_euclid(86_400) as i32;
-            PyDelta::new(py, days, seconds, rest as i32, true)?.into_any()
+            let span = PyDelta::new(py, days, seconds, rest as i32, true);
+            span.map_err(|_| outside(py))?.into_any()
         }
         _ => py.None().into_bound(py),
     })

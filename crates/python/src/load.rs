@@ -1,7 +1,8 @@
 //! Arrow arrays as rows for a statement.
 //!
 //! Each type has the value of SQL that it stands for; a type that has none is an error that names
-//! the column. A batch is one call of the statement's session, a row after the other.
+//! the column, and so is a date or time outside of the range of SQL's types. A batch is one call of
+//! the statement's session, a row after the other.
 
 use crate::error::unfit;
 use arrow_array::cast::AsArray;
@@ -10,10 +11,11 @@ use arrow_array::types::{
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, RecordBatchReader};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::Schema;
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 use client::{TypedClient, Value};
-use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS};
+use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS, checked_date, is_valid};
 use sql::types::{Datum, Numeric};
 use sql::{SqlError, SqlState};
 
@@ -21,44 +23,82 @@ use sql::{SqlError, SqlState};
 const CHUNK_ROWS: usize = 1024;
 const EPOCH_MICROS: i64 = UNIX_EPOCH_DAYS * DAY;
 
-/// Runs a statement for each row of a stream; the sum of its counts.
+/// The statement that inserts rows of a schema into a table, whose name is quoted.
+pub(crate) fn statement(table: &str, schema: &Schema) -> Result<String, SqlError> {
+    if schema.fields().is_empty() {
+        return Err(unfit("the data has no columns"));
+    }
+    let names = schema.fields().iter().map(|field| field.name());
+    let names = names.map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+    let places = (1..=schema.fields().len()).map(|number| format!("${number}"));
+    Ok(format!(
+        "INSERT INTO {table} ({}) VALUES ({})",
+        names.collect::<Vec<_>>().join(", "),
+        places.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// The next batch of a stream; none at its end.
+pub(crate) fn next(
+    reader: &mut impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<Option<RecordBatch>, SqlError> {
+    let next = reader.next().transpose();
+    next.map_err(|error| unfit(format!("the stream of Arrow failed: {error}")))
+}
+
+/// Runs a statement for each row of a batch; the sum of its counts.
 pub(crate) fn insert(
     client: &mut TypedClient,
     text: &str,
-    reader: impl RecordBatchReader,
+    batch: &RecordBatch,
 ) -> Result<u64, SqlError> {
     let (mut count, mut values) = (0, Vec::new());
-    for batch in reader {
-        let batch = batch.map_err(|error| unfit(format!("the stream of Arrow failed: {error}")))?;
-        let schema = batch.schema();
-        for start in (0..batch.num_rows()).step_by(CHUNK_ROWS) {
-            let end = batch.num_rows().min(start + CHUNK_ROWS);
-            for at in start..end {
-                for (field, column) in schema.fields().iter().zip(batch.columns()) {
-                    let value = datum(column, at).ok_or_else(|| refused(field.name(), column))?;
-                    values.push(Value::One(value));
-                }
+    let schema = batch.schema();
+    for start in (0..batch.num_rows()).step_by(CHUNK_ROWS) {
+        let end = batch.num_rows().min(start + CHUNK_ROWS);
+        for at in start..end {
+            for (field, column) in schema.fields().iter().zip(batch.columns()) {
+                let value = datum(column, at).map_err(|refusal| refusal.told(field.name(), column));
+                values.push(Value::One(value?));
             }
-            count += client.execute_all(text, end - start, &mut values)?;
         }
+        count += client.execute_all(text, end - start, &mut values)?;
     }
     Ok(count)
 }
 
-fn refused(name: &str, column: &dyn Array) -> SqlError {
-    let message = format!(
-        "column `{name}` of Arrow's type {} has no type of SQL; cast it first",
-        column.data_type()
-    );
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+/// Reasons for which a value is none of SQL.
+enum Refusal {
+    /// Nor is any other of its type.
+    Type,
+    /// It is outside of the range of SQL's type.
+    Range,
+}
+
+impl Refusal {
+    fn told(&self, name: &str, column: &ArrayRef) -> SqlError {
+        let of = column.data_type();
+        match self {
+            Self::Type => SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("column `{name}` of Arrow's type {of} has no type of SQL; cast it first"),
+            ),
+            Self::Range => SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!(
+                    "a value of column `{name}` is outside of the range of SQL's dates and times"
+                ),
+            ),
+        }
+    }
 }
 
 /// The value at a place of an array.
-fn datum(array: &dyn Array, at: usize) -> Option<Datum> {
+fn datum(array: &dyn Array, at: usize) -> Result<Datum, Refusal> {
     if array.is_null(at) {
-        return Some(Datum::Null);
+        return Ok(Datum::Null);
     }
-    Some(match array.data_type() {
+    Ok(match array.data_type() {
         DataType::Null => Datum::Null,
         DataType::Boolean => Datum::Bool(array.as_boolean().value(at)),
         DataType::Int8 => Datum::Int8(array.as_primitive::<Int8Type>().value(at).into()),
@@ -77,7 +117,10 @@ fn datum(array: &dyn Array, at: usize) -> Option<Datum> {
         DataType::Float64 => Datum::Float8(array.as_primitive::<Float64Type>().value(at)),
         DataType::Decimal128(_, scale) => {
             let units = array.as_primitive::<Decimal128Type>().value(at);
-            Datum::Numeric(Numeric::new(units, u16::try_from(*scale).ok()?))
+            Datum::Numeric(Numeric::new(
+                units,
+                u16::try_from(*scale).map_err(|_| Refusal::Type)?,
+            ))
         }
         DataType::Utf8 => Datum::text(array.as_string::<i32>().value(at)),
         DataType::LargeUtf8 => Datum::text(array.as_string::<i64>().value(at)),
@@ -87,17 +130,25 @@ fn datum(array: &dyn Array, at: usize) -> Option<Datum> {
         DataType::BinaryView => Datum::bytes(array.as_binary_view().value(at)),
         DataType::FixedSizeBinary(16) => {
             let bytes = array.as_fixed_size_binary().value(at);
-            Datum::Uuid(bytes.try_into().ok()?)
+            Datum::Uuid(bytes.try_into().map_err(|_| Refusal::Type)?)
         }
         DataType::Date32 => {
             let days = array.as_primitive::<Date32Type>().value(at);
-            Datum::Date(days.checked_sub(i32::try_from(UNIX_EPOCH_DAYS).ok()?)?)
+            let days = checked_date(i64::from(days) - UNIX_EPOCH_DAYS);
+            Datum::Date(days.map_err(|_| Refusal::Range)?)
         }
         DataType::Time64(TimeUnit::Microsecond) => {
-            Datum::Time(array.as_primitive::<Time64MicrosecondType>().value(at))
+            let micros = array.as_primitive::<Time64MicrosecondType>().value(at);
+            if !(0..=DAY).contains(&micros) {
+                return Err(Refusal::Range);
+            }
+            Datum::Time(micros)
         }
         DataType::Timestamp(unit, zone) => {
-            let micros = micros(array, *unit, at)?.checked_sub(EPOCH_MICROS)?;
+            let micros = micros(array, *unit, at);
+            let micros = micros.and_then(|micros| micros.checked_sub(EPOCH_MICROS));
+            let micros = micros.filter(|micros| is_valid(*micros));
+            let micros = micros.ok_or(Refusal::Range)?;
             match zone {
                 Some(_) => Datum::Timestamptz(micros),
                 None => Datum::Timestamp(micros),
@@ -105,10 +156,13 @@ fn datum(array: &dyn Array, at: usize) -> Option<Datum> {
         }
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary();
-            let key = *dictionary.normalized_keys().get(at)?;
+            let Datum::Int8(key) = datum(dictionary.keys(), at)? else {
+                return Err(Refusal::Type);
+            };
+            let key = usize::try_from(key).map_err(|_| Refusal::Type)?;
             return datum(dictionary.values(), key);
         }
-        _ => return None,
+        _ => return Err(Refusal::Type),
     })
 }
 

@@ -5,7 +5,7 @@
 
 use crate::columns::{Gather, schema};
 use crate::connection::Shared;
-use crate::error::{raised, unfit};
+use crate::error::{caught, raised, unfit};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -88,10 +88,14 @@ impl Batches {
     /// Gathers until there are enough rows for a batch, or no more.
     fn fill(&mut self) -> Result<(), SqlError> {
         let Self { gather, first, .. } = self;
-        if let Some(first) = first.take() {
+        let first = first.take();
+        if first.is_some() || gather.has_later() {
             self.connection.with(|client| {
                 let context = client.session().context();
-                gather.rows(&first, &context).map(drop)
+                match first {
+                    Some(first) => gather.rows(&first, &context).map(drop),
+                    None => gather.add_later(&context),
+                }
             })?;
         }
         while let Some(rest) = self.rest
@@ -99,7 +103,9 @@ impl Batches {
         {
             // It has no more if it fails.
             self.rest = None;
-            let has_more = self.connection.with(|client| client.pull(rest, gather))?;
+            let has_more = self
+                .connection
+                .with_signals(|client| client.pull(rest, gather))?;
             self.rest = has_more.then_some(rest);
         }
         Ok(())
@@ -109,7 +115,11 @@ impl Batches {
 impl Drop for Batches {
     fn drop(&mut self) {
         if let Some(rest) = self.rest {
-            self.connection.close_if_free(rest);
+            // A library of C releases the stream, and nothing may unwind into it.
+            let _ = caught(|| {
+                self.connection.close_if_free(rest);
+                Ok(())
+            });
         }
     }
 }
@@ -118,11 +128,21 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Err(error) = self.fill() {
+        // A library of C has called, and nothing may unwind into it.
+        let filled = caught(|| {
+            self.fill()?;
+            let batch = self.gather.finish();
+            batch.map_err(|error| SqlError::internal(error.to_string()))
+        });
+        let ended = filled.inspect_err(|_| {
+            self.rest = None;
+            self.gather.clear();
+        });
+        let told = ended.map_err(|error| {
             let text = format!("{}: {}", error.state, error.message);
-            return Some(Err(ArrowError::ExternalError(text.into())));
-        }
-        self.gather.finish().transpose()
+            ArrowError::ExternalError(text.into())
+        });
+        told.transpose()
     }
 }
 

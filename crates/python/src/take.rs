@@ -2,18 +2,20 @@
 //!
 //! The type of the object decides; what a statement wants of it is decided later, by
 //! [`client::Value`]. Subclasses count as their base, and numbers of `NumPy` as what their `item`
-//! returns.
+//! returns. Missing values of pandas, `NaT` and `NA`, are NULL.
 
 use crate::error::{raised, unfit};
 use client::Value;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict,
-    PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTime, PyTimeAccess, PyTuple, PyTzInfoAccess,
+    PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyList,
+    PyMemoryView, PyString, PyTime, PyTuple,
 };
 use sql::types::datetime::calendar::{DAY, HOUR, MINUTE, SECOND, days_of};
 use sql::types::{Datum, Interval, Numeric, Timetz};
+use sql::{SqlError, SqlState};
 
 /// Deepest nesting of lists.
 const DEPTH_MAX: usize = 6;
@@ -95,19 +97,21 @@ fn datum(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
 
 /// Dates and times.
 fn moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Datum>> {
-    Ok(if let Ok(moment) = object.cast::<PyDateTime>() {
-        let micros = date_days(moment) * DAY + time_micros(moment);
-        Some(
-            match offset_micros(object, moment.get_tzinfo().is_some())? {
-                Some(offset) => Datum::Timestamptz(micros - offset),
-                None => Datum::Timestamp(micros),
-            },
-        )
-    } else if let Ok(date) = object.cast::<PyDate>() {
-        i32::try_from(date_days(date)).ok().map(Datum::Date)
-    } else if let Ok(time) = object.cast::<PyTime>() {
-        let micros = time_micros(time);
-        Some(match offset_micros(object, time.get_tzinfo().is_some())? {
+    Ok(if object.is_instance_of::<PyDateTime>() {
+        // The missing one of pandas is a datetime by its class, and has no fields.
+        if object.ne(object)? {
+            return Ok(Some(Datum::Null));
+        }
+        let micros = date_days(object)? * DAY + time_micros(object)?;
+        Some(match offset_micros(object)? {
+            Some(offset) => Datum::Timestamptz(micros - offset),
+            None => Datum::Timestamp(micros),
+        })
+    } else if object.is_instance_of::<PyDate>() {
+        i32::try_from(date_days(object)?).ok().map(Datum::Date)
+    } else if object.is_instance_of::<PyTime>() {
+        let micros = time_micros(object)?;
+        Some(match offset_micros(object)? {
             Some(offset) => Datum::Timetz(Timetz {
                 micros,
                 zone: i32::try_from(-offset / SECOND).unwrap_or(0),
@@ -115,41 +119,46 @@ fn moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Datum>> {
             None => Datum::Time(micros),
         })
     } else if let Ok(delta) = object.cast::<PyDelta>() {
-        let micros = i64::from(delta.get_seconds()) * SECOND + i64::from(delta.get_microseconds());
-        Some(Datum::Interval(Interval::new(0, delta.get_days(), micros)))
+        let micros = field(delta, "seconds")? * SECOND + field(delta, "microseconds")?;
+        let days = delta.getattr("days")?.extract()?;
+        Some(Datum::Interval(Interval::new(0, days, micros)))
     } else {
         None
     })
 }
 
-fn date_days(date: &impl PyDateAccess) -> i64 {
-    days_of(
-        date.get_year().into(),
-        date.get_month().into(),
-        date.get_day().into(),
-    )
+/// A field of a date, a time or a span. Subclasses may answer anything.
+fn field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    object.getattr(name)?.extract()
 }
 
-fn time_micros(time: &impl PyTimeAccess) -> i64 {
-    i64::from(time.get_hour()) * HOUR
-        + i64::from(time.get_minute()) * MINUTE
-        + i64::from(time.get_second()) * SECOND
-        + i64::from(time.get_microsecond())
+fn date_days(date: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let (year, month, day) = (
+        field(date, "year")?,
+        field(date, "month")?,
+        field(date, "day")?,
+    );
+    Ok(days_of(year, month, day))
+}
+
+fn time_micros(time: &Bound<'_, PyAny>) -> PyResult<i64> {
+    Ok(field(time, "hour")? * HOUR
+        + field(time, "minute")? * MINUTE
+        + field(time, "second")? * SECOND
+        + field(time, "microsecond")?)
 }
 
 /// Microseconds east of Greenwich.
-fn offset_micros(object: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<Option<i64>> {
-    if !has_zone {
+fn offset_micros(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if object.getattr("tzinfo")?.is_none() {
         return Ok(None);
     }
     let offset = object.call_method0("utcoffset")?;
     let Ok(offset) = offset.cast::<PyDelta>() else {
         return Ok(None);
     };
-    let seconds = i64::from(offset.get_days()) * 86_400 + i64::from(offset.get_seconds());
-    Ok(Some(
-        seconds * SECOND + i64::from(offset.get_microseconds()),
-    ))
+    let seconds = field(offset, "days")? * 86_400 + field(offset, "seconds")?;
+    Ok(Some(seconds * SECOND + field(offset, "microseconds")?))
 }
 
 /// Values whose types are in modules of the standard library, documents, and `NumPy`'s numbers.
@@ -162,7 +171,18 @@ fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
         return Ok(Datum::Uuid(object.getattr("bytes")?.extract()?));
     }
     if object.is_instance_of::<PyDict>() {
-        let text = class(py, &DUMPS, "json", "dumps")?.call1((object,))?;
+        let options = PyDict::new(py);
+        options.set_item("allow_nan", false)?;
+        let text = class(py, &DUMPS, "json", "dumps")?.call((object,), Some(&options));
+        // Numbers that JSON has not; an object that it has not is a TypeError.
+        let text = text.map_err(|error| {
+            if !error.is_instance_of::<PyValueError>(py) {
+                return error;
+            }
+            let message = format!("a dict is no document of JSON: {}", error.value(py));
+            let state = SqlState::INVALID_TEXT_REPRESENTATION;
+            raised(py, SqlError::new(state, message))
+        })?;
         return Ok(Datum::Json(text.cast::<PyString>()?.to_str()?.into()));
     }
     if object.is_instance(&class(py, &ENUM, "enum", "Enum")?)? {
@@ -175,6 +195,9 @@ fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
         }
     }
     let name = object.get_type().qualname()?;
+    if name == "NAType" {
+        return Ok(Datum::Null);
+    }
     let message = format!("a value of type {name} is none of SQL; convert it, to a text perhaps");
     Err(raised(py, unfit(message)))
 }

@@ -132,3 +132,109 @@ def test_joins_that_cannot_be() -> None:
         indelible.join(table, table, on="a", how="outer")
     different = indelible.join(table, pa.table({"b": pa.array([2], pa.int8())}), left_on="a", right_on="b")
     assert different.to_pylist() == [{"a": 2, "s": "y", "u": 2, "b": 2}]
+
+
+def test_a_result_is_loaded_by_its_own_connection(con: indelible.Connection) -> None:
+    """It waited for itself for ever."""
+    con.execute("CREATE TABLE t (a integer, b text)")
+    con.execute("INSERT INTO t SELECT g, 'x' || g FROM generate_series(1, 100000) g")
+    con.execute("CREATE TABLE u (LIKE t)")
+    assert con.load("u", con.execute("TABLE t").fetch_record_batch_reader()) == 100_000
+    assert con.load("u", con.execute("TABLE t")) == 100_000
+    assert con.load("t", con.execute("SELECT b, a FROM t LIMIT 10")) == 10
+    assert con.execute("SELECT count(*), count(DISTINCT a) FROM u").fetchone() == (200_000, 100_000)
+
+
+def test_a_load_is_whole_or_nothing(path: Any) -> None:
+    con = indelible.connect(path, autocommit=True)
+    con.execute("CREATE TABLE t (a integer PRIMARY KEY)")
+    batches = [pa.record_batch({"a": [1, 2]}), pa.record_batch({"a": [3, 1]})]
+    table = pa.Table.from_batches(batches)
+    with pytest.raises(indelible.IntegrityError):
+        con.load("t", table)
+    assert con.execute("TABLE t").fetchall() == []
+
+    def fails() -> Any:
+        yield batches[0]
+        raise RuntimeError("no more")
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, fails())
+    with pytest.raises(indelible.Error, match="no more"), con.transaction():
+        try:
+            con.load("t", reader)
+        except indelible.Error:
+            assert con.in_transaction
+            with pytest.raises(indelible.InternalError):
+                con.execute("SELECT 1")
+            raise
+    assert con.execute("TABLE t").fetchall() == []
+    con.close()
+
+
+def test_batches_of_long_texts_are_smaller(con: indelible.Connection) -> None:
+    """Rows came into one batch until there were too many for its offsets, which ended the process."""
+    text = "SELECT repeat('x', 8 << 20) t, convert_to(repeat('y', 4 << 20), 'UTF8') b FROM generate_series(1, 40)"
+    sizes = []
+    for batch in con.execute(text).fetch_record_batch_reader():
+        sizes.append(len(batch))
+        assert batch.nbytes < (1 << 28) + (16 << 20)
+        assert all(len(one.as_py()) == 8 << 20 for one in batch["t"])
+    assert sum(sizes) == 40 and len(sizes) == 2
+    arrays = "SELECT ARRAY[repeat('x', 8 << 20)] t FROM generate_series(1, 40)"
+    sizes = [len(batch) for batch in con.execute(arrays).fetch_record_batch_reader()]
+    assert sum(sizes) == 40 and len(sizes) == 2
+
+
+def test_intervals_that_arrow_has_not(con: indelible.Connection) -> None:
+    cursor = con.execute("SELECT interval '3000000 hours'")
+    with pytest.raises(Exception, match="22008"):
+        cursor.fetch_arrow_table()
+    table = con.execute("SELECT interval '1 month -2 days 3 us'").fetch_arrow_table()
+    assert tuple(table.to_pylist()[0].values())[0] == (1, -2, 3000)
+
+
+def test_load_takes_names_from_any_stream(con: indelible.Connection) -> None:
+    """Columns were looked for in attributes of the object, which few have."""
+    pandas = pytest.importorskip("pandas")
+    con.execute('CREATE TABLE t (a bigint, "B ""x" text)')
+    frame = pandas.DataFrame({"a": [1, 2], 'B "x': ["p", None]})
+    assert con.load("t", frame) == 2
+    assert con.load("t", frame[frame["a"] > 1]) == 1
+    assert con.load("t", frame.set_index("a", drop=False)) == 2
+
+    class Foreign:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"a": [3]}).__arrow_c_stream__()
+
+    assert con.load("t", Foreign()) == 1
+    assert con.execute("SELECT sum(a), count(*) FROM t").fetchone() == (11, 6)
+    with pytest.raises(indelible.ProgrammingError, match="no columns"):
+        con.load("t", pa.table({}))
+
+
+def test_dictionaries_are_loaded(con: indelible.Connection) -> None:
+    """Each value made a list of the keys of all rows, so that a million took hours."""
+    con.execute("CREATE TABLE t (a text)")
+    keys = pa.array([at % 3 if at % 5 else None for at in range(20_000)], pa.int8())
+    column = pa.DictionaryArray.from_arrays(keys, pa.array(["x", "y", None]))
+    assert con.load("t", pa.table({"a": column})) == 20_000
+    found = con.execute("SELECT a, count(*) FROM t GROUP BY a ORDER BY a").fetchall()
+    assert found == [("x", 5333), ("y", 5334), (None, 9333)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("date", pa.array([2**31 - 1], pa.date32())),
+        ("date", pa.array([-(2**31)], pa.date32())),
+        ("time", pa.array([-1], pa.time64("us"))),
+        ("time", pa.array([86_400_000_001], pa.time64("us"))),
+        ("timestamptz", pa.array([-(2**63)], pa.timestamp("us", "UTC"))),
+        ("timestamp", pa.array([2**63 - 1], pa.timestamp("s"))),
+    ],
+)
+def test_moments_outside_of_the_range(con: indelible.Connection, kind: str, values: Any) -> None:
+    con.execute(f"CREATE TABLE t (v {kind})")
+    with pytest.raises(indelible.DataError) as raised:
+        con.load("t", pa.table({"v": values}))
+    assert raised.value.sqlstate == "22008"

@@ -99,3 +99,11 @@ def test_isolation_levels(engine: Any) -> None:
 def test_urls_that_name_no_directory(url: str) -> None:
     with pytest.raises(sa.exc.ArgumentError, match="indelible:///path"):
         sa.create_engine(url).connect()
+
+
+def test_options_of_the_address(path: Path) -> None:
+    """A word of the address was given as it stood, and was no truth value."""
+    engine = sa.create_engine(f"indelible:///{path}?autocommit=true&create=true")
+    with engine.connect() as con:
+        assert con.connection.dbapi_connection.autocommit is True
+    engine.dispose()

@@ -205,3 +205,107 @@ def test_table(con: indelible.Connection) -> None:
         table.get(1)
     with pytest.raises(indelible.ProgrammingError, match="no column z; its columns are a, b, c"):
         con.table("t", key="z")
+
+
+def test_missing_values_of_pandas_are_null(con: indelible.Connection) -> None:
+    """NaT is a datetime by its class; its fields ended the call, and the cursor was of no use."""
+    pandas = pytest.importorskip("pandas")
+    con.execute("CREATE TABLE t (a timestamp, b date, c integer)")
+    cursor = con.cursor()
+    cursor.execute("INSERT INTO t VALUES (?, ?, ?)", (pandas.NaT, pandas.NaT, pandas.NA))
+    cursor.executemany("INSERT INTO t VALUES (?, ?, ?)", [(pandas.NaT, pandas.NaT, pandas.NA)])
+    assert con.execute("TABLE t").fetchall() == [(None, None, None)] * 2
+    moment = pandas.Timestamp("2024-02-29 12:00:00.000001")
+    assert con.execute("SELECT ?", (moment,)).fetchone() == (dt.datetime(2024, 2, 29, 12, 0, 0, 1),)
+
+    class Bad(dt.datetime):
+        @property
+        def year(self) -> Any:
+            return "x"
+
+    with pytest.raises(TypeError):
+        cursor.execute("SELECT ?", (Bad(2020, 1, 1),))
+    assert cursor.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonb"])
+def test_documents_are_those_of_json(con: indelible.Connection, kind: str) -> None:
+    """A NaN was stored, and no reader of the table understood the row."""
+    con.execute(f"CREATE TABLE t (v {kind})")
+    con.commit()
+    for value in ({"a": float("nan")}, {"a": [float("inf")]}, [1.5, float("nan")]):
+        with pytest.raises(indelible.DataError) as raised:
+            con.execute("INSERT INTO t VALUES (?)", (value,))
+        assert raised.value.sqlstate == "22P02"
+        con.rollback()
+    with pytest.raises(TypeError):
+        con.execute("INSERT INTO t VALUES (?)", ({"a": object()},))
+    con.rollback()
+    con.execute("INSERT INTO t VALUES (?)", ({"a": [1.5, None]},))
+    assert con.execute("TABLE t").fetchall() == [({"a": [1.5, None]},)]
+
+
+def test_copy_goes_one_way(con: indelible.Connection) -> None:
+    """Data of the wrong direction were dropped, and nobody was told."""
+    con.execute("CREATE TABLE t (a integer)")
+    con.commit()
+    cursor = con.cursor()
+    assert cursor.copy("COPY t FROM STDIN", bytearray(b"1\n")) == 1
+    assert cursor.copy("COPY t FROM STDIN", memoryview(b"2\n")) == 1
+    assert cursor.copy("COPY t FROM STDIN", [bytearray(b"3"), memoryview(b"\n")]) == 1
+    con.commit()
+    for statement, data in [
+        ("COPY t FROM STDIN", lambda: b""),
+        ("COPY t TO STDOUT", b""),
+        ("COPY (SELECT 1 WHERE false) TO STDOUT", b""),
+        ("SELECT 1", b""),
+        ("SELECT 1", print),
+    ]:
+        with pytest.raises(indelible.ProgrammingError, match="takes no data|gives no data"):
+            cursor.copy(statement, data)
+        con.rollback()
+    with pytest.raises(TypeError):
+        cursor.copy("COPY t FROM STDIN", ["1\n"])  # type: ignore[list-item]
+    con.rollback()
+    blocks: list[bytes] = []
+    assert cursor.copy("COPY t TO STDOUT", blocks.append) == 3
+
+
+def test_the_count_of_a_long_result(con: indelible.Connection) -> None:
+    """It stayed -1, though all rows had come."""
+    cursor = con.execute("SELECT g FROM generate_series(1, 3000) g")
+    assert cursor.rowcount == -1
+    cursor.fetchall()
+    assert cursor.rowcount == 3000
+
+
+def test_statements_come_back_after_deallocate(con: indelible.Connection) -> None:
+    """Each text that had run before failed from then on."""
+    for forget in ("DEALLOCATE ALL", "DISCARD ALL"):
+        assert con.execute("SELECT ? + 1", (1,)).fetchone() == (2,)
+        con.commit()
+        con.autocommit = True
+        con.execute(forget)
+        con.autocommit = False
+        assert con.execute("SELECT ? + 1", (2,)).fetchone() == (3,)
+
+
+def test_lists_of_numbers(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a numeric[])")
+    con.execute("INSERT INTO t VALUES (?)", ([1, 2.5, None],))
+    assert con.execute("SELECT a::text FROM t").fetchone() == ("{1,2.5,NULL}",)
+
+
+def test_spans_that_python_has_not(con: indelible.Connection) -> None:
+    for span in ("2000000000 days", "100000000 months"):
+        with pytest.raises(indelible.DataError) as raised:
+            con.execute(f"SELECT interval '{span}'").fetchall()
+        assert raised.value.sqlstate == "22008"
+
+
+def test_the_newest_notices(con: indelible.Connection) -> None:
+    """All were kept until somebody asked."""
+    for at in range(60):
+        con.execute(f"DROP TABLE IF EXISTS missing_{at}")
+    assert len(con.notices) == 50
+    assert con.notices == []

@@ -6,6 +6,8 @@ run.
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import shutil
 import signal
@@ -13,6 +15,8 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -287,3 +291,181 @@ def test_backup(path: Path, tmp_path: Path, con: indelible.Connection) -> None:
 
     with pytest.raises(RuntimeError, match="stop"):
         con.backup(tmp_path / "second", progress=fails)
+
+
+def test_a_savepoint_without_a_transaction_is_one(
+    path: Path, con: indelible.Connection, other: indelible.Connection
+) -> None:
+    """Its transaction was begun and never ended, so a later close lost all that came after it."""
+    own = indelible.connect(path, autocommit=True)
+    with own.savepoint():
+        own.execute("INSERT INTO t VALUES (3, 0)")
+    assert not own.in_transaction
+    with pytest.raises(ZeroDivisionError), own.savepoint():
+        own.execute("INSERT INTO t VALUES (4, 0)")
+        raise ZeroDivisionError
+    assert not own.in_transaction
+    with own.transaction():
+        with own.savepoint():
+            own.execute("INSERT INTO t VALUES (5, 0)")
+        assert own.in_transaction
+    own.close()
+    assert count(other) == 4
+    # Where statements begin transactions, the block leaves its one open.
+    with con.savepoint():
+        con.execute("INSERT INTO t VALUES (6, 0)")
+    assert con.in_transaction
+
+
+def printed(test: str, *arguments: str) -> str:
+    """Prints of a program, which hangs if it fails."""
+    command = [sys.executable, "-c", test, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_function_inside_of_a_call_does_not_call(path: Path) -> None:
+    """It waited for the call that it was part of."""
+    told = printed(
+        """
+import gc, indelible, sys
+con = indelible.connect(sys.argv[1])
+con.execute("CREATE TABLE t (a integer)")
+con.executemany("INSERT INTO t VALUES (?)", [(at,) for at in range(5000)])
+kept = [con.execute("TABLE t")]
+def write(block):
+    for call in (lambda: con.execute("SELECT 1"), con.commit, con.close, lambda: con.notices):
+        try:
+            call()
+            print("nothing")
+        except indelible.InterfaceError as error:
+            print(error.sqlstate)
+    kept.clear()
+    gc.collect()
+con.cursor().copy("COPY (SELECT 1) TO STDOUT", write)
+try:
+    con.cursor().copy("COPY t FROM STDIN", (b"%d\\n" % con.execute("SELECT 1").fetchone() for _ in "a"))
+except indelible.InterfaceError as error:
+    print(error.sqlstate)
+con.rollback()
+print(con.execute("SELECT 1").fetchone())
+""",
+        str(path),
+    )
+    assert told.split("\n") == ["08003"] * 5 + ["(1,)", ""]
+
+
+def test_texts_are_free_while_errors_are_made(path: Path) -> None:
+    """An error of a text was made while texts were locked, for which another thread waited."""
+    told = printed(
+        """
+import indelible, sys, threading
+con = indelible.connect(sys.argv[1])
+sys.setswitchinterval(1e-6)
+def work():
+    for at in range(3000):
+        try:
+            con.execute(f"SELECT $0, {at}", (1,))
+        except indelible.ProgrammingError:
+            pass
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print("done")
+""",
+        str(path),
+    )
+    assert told == "done\n"
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    # A shell that runs something in the background lets it ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("kind", ["arrow", "many", "all", "load"])
+def test_ctrl_c_between_batches(con: indelible.Connection, kind: str) -> None:
+    """Rows of Arrow were read to their end, and loops over batches seldom saw the signal."""
+    long = "SELECT g FROM generate_series(1, 1000000000) g"
+    con.execute("CREATE TABLE t (a integer)")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+
+    def work() -> None:
+        timer.start()
+        if kind == "arrow":
+            for _ in con.execute(long).fetch_record_batch_reader():
+                pass
+        elif kind == "many":
+            con.executemany("INSERT INTO t VALUES (?)", zip(itertools.count()))
+        elif kind == "all":
+            con.execute(long).fetchall()
+        else:
+            con.load("t", con.execute(long))
+
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            work()
+        except Exception as error:
+            # The library between the two raises its own exception before Python looks.
+            assert "57014" in str(error)
+            time.sleep(0)
+    timer.join()
+    con.rollback()
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_cursor_that_its_connection_keeps_is_collected(path: Path) -> None:
+    class Own(indelible.Connection):
+        kept: indelible.Cursor
+
+    con = indelible.connect(path)
+    con.__class__ = Own
+    assert isinstance(con, Own)
+    con.kept = con.execute("SELECT 1")
+    gone = weakref.ref(con)
+    del con
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_interrupt_between_batches(con: indelible.Connection) -> None:
+    """It was forgotten when the next batch began."""
+    cursor = con.execute("SELECT g FROM generate_series(1, 100000) g")
+    con.interrupt()
+    with pytest.raises(indelible.OperationalError) as raised:
+        cursor.fetchall()
+    assert raised.value.sqlstate == "57014"
+    con.rollback()
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_path_is_opened_while_another_thread_closes_it(path: Path) -> None:
+    """The directory was in use by the connection that closed, and so could not be opened."""
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                indelible.connect(path, create=False).close()
+        except indelible.Error as error:
+            failures.append(error)
+
+    indelible.connect(path).close()
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    con = indelible.connect(path)
+    with con.snapshot():
+        pass
+    assert con.verify() >= 0
+    con.close()
+    with pytest.raises(indelible.InterfaceError, match="closed"):
+        con.verify()

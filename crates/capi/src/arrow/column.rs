@@ -11,8 +11,9 @@
 //! | bytea, uuid, numbers of the catalogue | `z`, `w:16`, `I` |
 //! | texts, and all other types as SQL prints them | `u` |
 
+use super::TEXT_BYTES_MAX;
 use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS, is_finite, is_finite_date};
-use sql::types::{Context, Datum, Kind, Numeric, Type, text_io};
+use sql::types::{Context, Datum, Interval, Kind, Numeric, Type, text_io};
 use sql::{SqlError, SqlState};
 use std::cmp::Ordering;
 use std::ffi::c_void;
@@ -133,6 +134,24 @@ impl Column {
         self.nulls.cast_signed() as i64
     }
 
+    /// Bytes that a value may have besides its place; those of a whole batch where they are known
+    /// only when it is printed.
+    pub(super) fn weight(&self, value: &Datum) -> usize {
+        match (&self.values, value) {
+            (Values::Long(..), Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text)) => {
+                text.len()
+            }
+            (Values::Long(..), Datum::Bytea(bytes)) => bytes.len(),
+            (Values::Long(..), Datum::Array(_) | Datum::Record(_) | Datum::Jsonb(_)) => {
+                TEXT_BYTES_MAX
+            }
+            (Values::Long(..), Datum::Numeric(number)) if number.small().is_none() => {
+                TEXT_BYTES_MAX
+            }
+            _ => 0,
+        }
+    }
+
     /// Adds a value; the bytes that it has besides its place.
     pub(super) fn push(&mut self, value: &Datum, context: &Context<'_>) -> Result<usize, SqlError> {
         let bytes = match &mut self.values {
@@ -168,14 +187,7 @@ impl Column {
                 let number = value.numeric().ok().map(|number| units(number, self.scale));
                 place(values, number.transpose()?)
             }
-            Values::Spans(values) => place(
-                values,
-                value.interval().ok().map(|span| Span {
-                    months: span.months,
-                    days: span.days,
-                    nanos: span.micros.saturating_mul(1000),
-                }),
-            ),
+            Values::Spans(values) => place(values, value.interval().ok().map(span).transpose()?),
             Values::Fixed(values) => {
                 let uuid = match value {
                     Datum::Uuid(bytes) => Some(bytes),
@@ -275,6 +287,19 @@ fn integer(value: &Datum, kind: Kind) -> Option<i64> {
         }
         _ => value.int().ok(),
     }
+}
+
+/// An interval, whose time Arrow counts in nanoseconds.
+fn span(of: Interval) -> Result<Span, SqlError> {
+    let nanos = of.micros.checked_mul(1000).ok_or_else(|| {
+        let message = "an interval is outside of the range of Arrow's type; select it as text";
+        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+    });
+    Ok(Span {
+        months: of.months,
+        days: of.days,
+        nanos: nanos?,
+    })
 }
 
 /// A number in units of the scale.

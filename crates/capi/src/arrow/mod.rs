@@ -75,12 +75,25 @@ impl Reader {
         })
     }
 
-    /// The columns of the next batch, with the number of their rows; none at the end.
+    /// The columns of the next batch, with the number of their rows; none at the end. After an
+    /// error there are none.
     fn next(&mut self) -> Result<Option<(Vec<Column>, usize)>, Failure> {
+        let filled = self.fill();
+        if filled.is_err() {
+            self.gather.take();
+            self.gather.take_later();
+        }
+        filled?;
+        Ok(self.gather.take())
+    }
+
+    /// Gathers rows until there are enough for a batch, or no more.
+    fn fill(&mut self) -> Result<(), Failure> {
         let gather = &mut self.gather;
         let mut client = self.connection.client()?;
-        if let Some(first) = self.first.take() {
-            gather.rows(&first, &client.session().context())?;
+        let first = self.first.take();
+        if let Some(rows) = first.or_else(|| gather.take_later()) {
+            gather.rows(&rows, &client.session().context())?;
         }
         while let Some(rest) = self.rest
             && gather.flow() == Flow::More
@@ -90,7 +103,7 @@ impl Reader {
             let has_more = client.pull(rest, gather)?;
             self.rest = has_more.then_some(rest);
         }
-        Ok(gather.take())
+        Ok(())
     }
 }
 
@@ -111,6 +124,8 @@ struct Gather {
     columns: Vec<Column>,
     rows: usize,
     text_bytes: usize,
+    /// Rows that have come and are for the next batch.
+    later: Batch,
 }
 
 impl Gather {
@@ -120,7 +135,31 @@ impl Gather {
             columns: columns.collect(),
             rows: 0,
             text_bytes: 0,
+            later: Batch::default(),
         }
+    }
+
+    /// The rows that were for the next batch, which is this one.
+    fn take_later(&mut self) -> Option<Batch> {
+        Some(std::mem::take(&mut self.later)).filter(|later| !later.is_empty())
+    }
+
+    /// Adds rows one by one, until the batch has enough of them; the others are for the next one.
+    fn add_some(&mut self, batch: &Batch, context: &Context<'_>) -> Result<(), SqlError> {
+        for row in batch.rows() {
+            if self.flow() == Flow::Full {
+                if self.later.is_empty() {
+                    self.later.reset(batch.width());
+                }
+                self.later.push(row.iter().cloned());
+                continue;
+            }
+            for (column, value) in self.columns.iter_mut().zip(row) {
+                self.text_bytes += column.push(value, context)?;
+            }
+            self.rows += 1;
+        }
+        Ok(())
     }
 
     fn flow(&self) -> Flow {
@@ -145,6 +184,15 @@ impl RowSink for Gather {
     }
 
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
+        let columns = self.columns.iter().enumerate();
+        let weights = columns.map(|(at, column)| {
+            let weights = batch.rows().map(|row| column.weight(&row[at]));
+            weights.sum::<usize>()
+        });
+        if weights.sum::<usize>().saturating_add(self.text_bytes) > TEXT_BYTES_MAX {
+            self.add_some(batch, context)?;
+            return Ok(self.flow());
+        }
         for (at, column) in self.columns.iter_mut().enumerate() {
             for row in batch.rows() {
                 self.text_bytes += column.push(&row[at], context)?;

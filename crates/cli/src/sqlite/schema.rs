@@ -139,21 +139,18 @@ impl Schema {
         };
         let objects = program.rows()?;
         let is_virtual = |sql: &str| sql.to_lowercase().starts_with("create virtual");
-        let virtual_tables: Vec<&str> = objects
-            .iter()
-            .filter(|object| is_virtual(&object[2]))
-            .map(|object| object[1].as_str())
-            .collect();
+        let virtual_tables = objects.iter().filter(|object| is_virtual(&object[2]));
+        // A virtual table has its content in tables that only its module understands.
+        let shadows = virtual_tables.flat_map(|object| {
+            let ends = shadow_ends(module_of(&object[2]));
+            ends.iter().map(move |end| format!("{}_{end}", object[1]))
+        });
+        let shadows: BTreeSet<String> = shadows.collect();
         for object in &objects {
             let (kind, name, sql) = (&object[0], &object[1], &object[2]);
-            // A virtual table has its content in tables that only its module understands.
-            let is_shadow = |table: &&str| {
-                name.strip_prefix(*table)
-                    .is_some_and(|rest| rest.starts_with('_'))
-            };
             match kind.as_str() {
                 "table" if is_virtual(sql) => schema.left.push(format!("virtual table {name}")),
-                "table" if virtual_tables.iter().any(is_shadow) => {}
+                "table" if shadows.contains(name) => {}
                 "table" => schema.tables.push(SourceTable {
                     name: name.clone(),
                     has_rowid: !is_without_rowid(sql),
@@ -294,6 +291,23 @@ impl Schema {
             }
         }
         program.end()
+    }
+}
+
+/// The module of the definition of a virtual table; an empty text if it is none that is known.
+fn module_of(sql: &str) -> &str {
+    let mut words = sql.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
+    words.find(|word| word.eq_ignore_ascii_case("using"));
+    words.find(|word| !word.is_empty()).unwrap_or_default()
+}
+
+/// Ends of the names of the tables in which a module keeps the content of a virtual one.
+fn shadow_ends(module: &str) -> &'static [&'static str] {
+    match module.to_ascii_lowercase().as_str() {
+        "fts3" | "fts4" => &["content", "segments", "segdir", "docsize", "stat"],
+        "fts5" => &["data", "idx", "content", "docsize", "config"],
+        "rtree" | "rtree_i32" | "geopoly" => &["node", "parent", "rowid"],
+        _ => &[],
     }
 }
 

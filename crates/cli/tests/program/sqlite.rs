@@ -199,6 +199,27 @@ fn checks_and_collations_that_are_left_out_are_named() {
     );
 }
 
+/// Tables whose name begins with that of a virtual one were taken for parts of it, and left out
+/// without a word.
+#[test]
+fn tables_beside_virtual_ones_come() {
+    let place = TestDirectory::new();
+    let script = "CREATE VIRTUAL TABLE note USING rtree (id, low, high);
+        CREATE TABLE note_author (name TEXT); INSERT INTO note_author VALUES ('x');";
+    let Some(file) = file_of(&place, "virtual.sqlite", script) else {
+        return;
+    };
+    let database = database(&place);
+    let output = run(&[
+        "import", &database, "--from", "sqlite", &file, "--format", "csv",
+    ]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{notes}");
+    assert!(notes.contains("left out: virtual table note"), "{notes}");
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(listed, "table,rows,skipped\nnote_author,1,0\n");
+}
+
 #[test]
 fn one_bad_value_refuses_all_unless_they_are_skipped() {
     let place = TestDirectory::new();

@@ -18,4 +18,5 @@ mod plan_cache;
 mod scratch;
 mod scripts;
 mod spill;
+mod typed;
 mod waits;

@@ -10,11 +10,15 @@ from ._errors import ProgrammingError
 
 
 def stream_of(data: Any) -> Any:
-    """An object with `__arrow_c_stream__` that can be read once more than its schema."""
+    """An object with `__arrow_c_stream__`. The index of a frame of pandas is none of its columns."""
     if isinstance(data, Mapping):
         import pyarrow
 
         return pyarrow.table(dict(data))
+    if type(data).__module__.startswith("pandas.") and hasattr(data, "reset_index"):
+        import pyarrow
+
+        return pyarrow.Table.from_pandas(data, preserve_index=False)
     if not hasattr(data, "__arrow_c_stream__"):
         name = type(data).__name__
         message = (
@@ -23,16 +27,6 @@ def stream_of(data: Any) -> Any:
         )
         raise ProgrammingError(message)
     return data
-
-
-def names_of(data: Any) -> list[str]:
-    """The names of the columns."""
-    schema = getattr(data, "schema", None)
-    names: Any = getattr(schema, "names", None) or getattr(data, "columns", None)
-    if names is None:
-        raise ProgrammingError("the data has neither a schema nor columns; pass a table of pyarrow")
-    found: Any = names() if callable(names) else names
-    return [str(name) for name in found]
 
 
 def join(

@@ -122,18 +122,15 @@ class Connection:
         """Appends the rows of Arrow data to a table; their number.
 
         `data` is anything with `__arrow_c_stream__` (tables of pyarrow, frames of polars and
-        pandas), or a mapping of names to NumPy arrays. Columns are found by their names.
+        pandas without their index, cursors of this or another connection), or a mapping of names
+        to NumPy arrays. Columns are found by their names. An error leaves nothing of the rows.
         """
-        from ._arrow import names_of, stream_of
+        from ._arrow import stream_of
 
         stream = stream_of(data)
-        names = names_of(stream)
-        columns = ", ".join(map(quoted, names))
-        places = ", ".join(f"${at + 1}" for at in range(len(names)))
         self._check()
         target = ".".join(map(quoted, table.split(".")))
-        text = f"INSERT INTO {target} ({columns}) VALUES ({places})"
-        return self._core.load(text, stream)
+        return self._core.load(target, stream)
 
     # Transactions
 
@@ -208,17 +205,25 @@ class Connection:
 
     @contextlib.contextmanager
     def savepoint(self, name: str = "block") -> Iterator[None]:
-        """A block inside of a transaction that is undone alone if it raises."""
+        """A block inside of a transaction that is undone alone if it raises.
+
+        With `autocommit` and outside of a transaction it is one by itself, which commits at its end.
+        """
         self._check()
-        self._core.begin()
+        ends = self._core.begin() and self.autocommit
         self._core.run(f"SAVEPOINT {quoted(name)}")
         try:
             yield
         except BaseException:
-            self._core.run(f"ROLLBACK TO SAVEPOINT {quoted(name)}")
-            self._core.run(f"RELEASE SAVEPOINT {quoted(name)}")
+            if ends:
+                self.rollback()
+            else:
+                self._core.run(f"ROLLBACK TO SAVEPOINT {quoted(name)}")
+                self._core.run(f"RELEASE SAVEPOINT {quoted(name)}")
             raise
         self._core.run(f"RELEASE SAVEPOINT {quoted(name)}")
+        if ends:
+            self.commit()
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -226,7 +231,7 @@ class Connection:
 
         Its reads wait for nobody, and nobody waits for them.
         """
-        reader = Connection(self._opened())
+        reader = Connection(self._opened().share())
         try:
             with reader.transaction("repeatable read", read_only=True):
                 # The moment is that of the first row that is looked for, so one is.
@@ -297,7 +302,9 @@ class Connection:
         The last session of a database closes it: other processes may open it then.
         """
         self._core.close()
-        self._database = None
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
 
     def __enter__(self) -> Connection:
         self._check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+Bytes = bytes | bytearray | memoryview
 
 #: Rows of a batch of Arrow.
 BATCH_ROWS = 65_536
@@ -57,19 +58,20 @@ class Cursor(_core.Cursor):
         return parameters
 
     def copy(
-        self, operation: str, data: bytes | Iterable[bytes] | Callable[[bytes], object]
+        self, operation: str, data: Bytes | Iterable[Bytes] | Callable[[bytes], object]
     ) -> int:
         """Runs `COPY ... FROM STDIN` with bytes, or `COPY ... TO STDOUT` into a function.
 
         `data` is bytes, an iterable of them, or the function that takes each block: `file.write`.
-        The number of rows.
+        The number of rows. Raises ProgrammingError where the statement goes the other way.
         """
         self._check()
         self._forget()
         if callable(data):
             rows = self._session.copy_out(operation, data)
         else:
-            blocks = iter((data,) if isinstance(data, bytes | bytearray) else data)
+            given: Any = data
+            blocks: Iterator[Bytes] = iter((given,) if isinstance(given, Bytes) else given)
             # An empty block would end the data.
             rows = self._session.copy_in(operation, lambda: next((b for b in blocks if b), b""))
         return self._count(rows)
@@ -126,10 +128,7 @@ class Cursor(_core.Cursor):
         self.close()
 
     def __del__(self) -> None:
-        try:
-            self._forget()
-        except Exception:  # noqa: BLE001 - nobody could catch it here
-            pass
+        self._drop()
 
     def _repr_html_(self) -> str | None:
         """A table of the next rows for notebooks, which stay unread."""

@@ -1,8 +1,9 @@
 """Files of SQLite, with their tables, constraints, indexes, views and rows.
 
 SQLite's types are hints, so the type of a column is that of its declaration if all its values fit,
-and a problem otherwise. Whatever cannot be moved is a problem too. All of them are told in one
-error, and then nothing is imported, unless the caller wants the rest.
+and a problem otherwise: `docs/sqlite.md` has the table, which the program's import shares. Whatever
+cannot be moved is a problem too. All of them are told in one error, and then nothing is imported,
+unless the caller wants the rest.
 """
 
 from __future__ import annotations
@@ -21,31 +22,52 @@ from ._errors import DatabaseError, Error, ProgrammingError, exception
 #: Rows of a block of COPY.
 _BLOCK_ROWS = 1000
 
-#: Kinds of values by a word of the declaration, in SQLite's order, and the types that hold them.
-_DECLARED = [
-    ("BOOL", "boolean", {"integer"}),
-    ("INT", "bigint", {"integer"}),
-    ("CHAR", "text", {"text"}),
-    ("CLOB", "text", {"text"}),
-    ("TEXT", "text", {"text"}),
-    ("JSON", "text", {"text"}),
-    ("UUID", "text", {"text"}),
-    ("BLOB", "bytea", {"blob"}),
-    ("REAL", "double precision", {"real", "integer"}),
-    ("FLOA", "double precision", {"real", "integer"}),
-    ("DOUB", "double precision", {"real", "integer"}),
-    ("TIMESTAMP", "timestamp", {"text"}),
-    ("DATETIME", "timestamp", {"text"}),
-    ("DATE", "date", {"text"}),
-    ("TIME", "time", {"text"}),
-    ("", "numeric", {"integer", "real"}),
+#: Types by parts of the declaration, in SQLite's order.
+_PARTS = [
+    ("INT", "bigint"),
+    ("CHAR", "text"),
+    ("CLOB", "text"),
+    ("TEXT", "text"),
+    ("BLOB", "bytea"),
+    ("REAL", "double precision"),
+    ("FLOA", "double precision"),
+    ("DOUB", "double precision"),
 ]
+#: Types by the first word of other declarations.
+_WORDS = {
+    "BOOL": "boolean",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIME": "time",
+    "DATETIME": "timestamp",
+    "TIMESTAMP": "timestamp",
+}
+#: Kinds of the values that fit a type.
+_KINDS = {
+    "bigint": {"integer"},
+    "text": {"text"},
+    "bytea": {"blob"},
+    "double precision": {"integer", "real"},
+    "boolean": {"integer"},
+    "date": {"text"},
+    "time": {"text"},
+    "timestamp": {"text"},
+    "numeric": {"integer", "real"},
+}
 #: The types of columns without a declaration, by the only kind of their values.
 _OF_VALUES = {"integer": "bigint", "real": "double precision", "text": "text", "blob": "bytea"}
-#: Default values that mean the same in both languages.
-_DEFAULT = re.compile(
-    r"[-+]?[0-9.]+(e[-+]?[0-9]+)?|'([^']|'')*'|null|true|false|current_(timestamp|date|time)", re.I
-)
+#: Default values that are expressions and mean the same in both languages.
+_DEFAULT = re.compile(r"current_(timestamp|date|time)", re.I)
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.I)
+#: Ends of the names of tables in which modules keep the content of their virtual tables.
+_SHADOWS = {
+    "fts3": ("content", "segments", "segdir", "docsize", "stat"),
+    "fts4": ("content", "segments", "segdir", "docsize", "stat"),
+    "fts5": ("data", "idx", "content", "docsize", "config"),
+    "rtree": ("node", "parent", "rowid"),
+    "rtree_i32": ("node", "parent", "rowid"),
+    "geopoly": ("node", "parent", "rowid"),
+}
 
 
 def import_sqlite(
@@ -132,25 +154,34 @@ class _Moving:
             self.problems.append(f"{what}: {str(error).splitlines()[0]}")
 
     def _tables(self) -> dict[str, str]:
-        tables = {}
-        virtual: list[str] = []
-        query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
-        for name, text in self._rows(query):
-            if name.startswith("sqlite_"):
-                continue
-            if re.match(r"\s*create\s+virtual\b", text, re.I):
-                virtual.append(name)
+        query = (
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+            " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+        )
+        tables = dict(self._rows(query))
+        shadows = self._shadows()
+        for name, text in list(tables.items()):
+            module = re.match(r"\s*create\s+virtual\b.*?\busing\s+(\w+)", text, re.I | re.S)
+            if module is not None:
+                del tables[name]
                 self.problems.append(f"table {name}: it is virtual; import what it is made of")
-            # The tables in which a virtual one keeps its content.
-            elif not any(name.startswith(f"{one}_") for one in virtual):
-                tables[name] = text
-        return tables
+                shadows |= {f"{name}_{end}" for end in _SHADOWS.get(module[1].lower(), ())}
+        return {name: text for name, text in tables.items() if name not in shadows}
+
+    def _shadows(self) -> set[str]:
+        """Tables that modules keep the content of virtual ones in, as far as SQLite says so."""
+        query = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
+        try:
+            return {name for (name,) in self._rows(query)}
+        except sqlite3.OperationalError:
+            # Versions before 3.37 do not.
+            return set()
 
     def _table(self, name: str, definition: str, watch: Any) -> int:
         columns = self._rows("SELECT * FROM pragma_table_xinfo(?)", name)
         key = [column[1] for column in sorted(columns, key=lambda one: one[5]) if column[5]]
         types = [self._type(name, column[1], column[2]) for column in columns]
-        parts = []
+        parts, defaults = [], []
         for (_, column, declared, not_null, default, _, hidden), kind in zip(
             columns, types, strict=True
         ):
@@ -159,14 +190,14 @@ class _Moving:
                 self.problems.append(f"column {name}.{column}: its values are computed")
             if [column] == key and declared.upper() == "INTEGER" and kind == "bigint":
                 part += " GENERATED BY DEFAULT AS IDENTITY"
-            elif default is not None and _DEFAULT.fullmatch(default):
-                part += f" DEFAULT {default}"
             elif default is not None:
-                self.problems.append(f"column {name}.{column}: its default is {default}")
+                defaults.append((column, default, kind))
             parts.append(part + (" NOT NULL" if not_null else ""))
         if key:
             parts.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
         self.target.execute(f"CREATE TABLE {quoted(name)} ({', '.join(parts)})")
+        for column, default, kind in defaults:
+            self._default(name, column, default, kind)
         rows = self._content(name, [column[1] for column in columns], types, watch)
         if len(key) == 1 and "IDENTITY" in "".join(parts):
             newest = self._rows(f"SELECT max({quoted(key[0])}) FROM {quoted(name)}")[0][0]
@@ -179,6 +210,16 @@ class _Moving:
             self._try(f"check {number} of table {name}", add)
         return rows
 
+    def _default(self, table: str, column: str, default: str, kind: str) -> None:
+        """Gives a column its default, as SQLite converts it; one that does not fit is a problem."""
+        what = f"column {table}.{column}: its default is {default}"
+        text = _literal(default, kind)
+        if text is None:
+            self.problems.append(what)
+        elif text.upper() != "NULL":
+            alter = f"ALTER TABLE {quoted(table)} ALTER {quoted(column)} SET DEFAULT {text}"
+            self._try(what, alter)
+
     def _type(self, table: str, column: str, declared: str) -> str:
         given = self.types.pop(f"{table}.{column}", None)
         if given is not None:
@@ -186,18 +227,14 @@ class _Moving:
         query = f"SELECT DISTINCT typeof({quoted(column)}) FROM {quoted(table)}"
         kinds = {kind for (kind,) in self._rows(query)} - {"null"}
         if not declared:
-            kinds = kinds or {"text"}
             if len(kinds) == 1:
                 return _OF_VALUES[kinds.pop()]
-            fitting = "text"
+            if "blob" not in kinds:
+                return "numeric" if kinds == {"integer", "real"} else "text"
         else:
-            upper = declared.upper()
-            fitting, wanted = next(
-                (kind, kinds_of) for word, kind, kinds_of in _DECLARED if word in upper
-            )
-            digits = re.search(r"\(\s*\d+\s*(,\s*\d+\s*)?\)", declared)
-            if kinds <= wanted:
-                return fitting + (digits[0] if digits and fitting == "numeric" else "")
+            fitting = _declared_type(declared)
+            if kinds <= _KINDS[fitting]:
+                return fitting
         self.problems.append(
             f"column {table}.{column}: it is declared {declared or 'without a type'} and has values "
             f"of type {', '.join(sorted(kinds))}; name one that holds all with `types`"
@@ -265,6 +302,38 @@ class _Moving:
                 [(definition,)] = self._rows("SELECT sql FROM sqlite_master WHERE name = ?", index)
                 text += re.split(r"\)\s*(?=where\b)", definition, maxsplit=1, flags=re.I)[-1]
             self._try(f"index {index}", text)
+
+
+def _declared_type(declared: str) -> str:
+    """The type of a declaration. SQLite keeps no digits of numbers, so there are none here."""
+    upper = declared.upper()
+    word = re.split(r"[( ]", upper, maxsplit=1)[0]
+    if "INT" not in upper and word in ("JSON", "UUID"):
+        return "text"
+    part = next((kind for part, kind in _PARTS if part in upper), None)
+    return part or _WORDS.get(word, "numeric")
+
+
+def _literal(default: str, kind: str) -> str | None:
+    """A default of SQLite in SQL, for a column of the type; None if it is neither a literal that
+    fits nor an expression that both have.
+    """
+    default = default.strip()
+    lower = default.lower()
+    if lower == "null" or _DEFAULT.fullmatch(lower):
+        return default
+    text = {"true": "1", "false": "0"}.get(lower, default)
+    if re.fullmatch(r"x'([0-9a-f]{2})*'", lower):
+        return rf"'\x{lower[2:-1]}'" if kind == "bytea" else None
+    if match := re.fullmatch(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"", default, re.S):
+        text = match[1].replace("''", "'") if match[1] is not None else match[2].replace('""', '"')
+    elif not _NUMBER.fullmatch(text):
+        return None
+    if kind == "bytea" or "\0" in text:
+        return None
+    if kind == "boolean":
+        text = {"0": "f", "1": "t"}.get(text.removeprefix("+"), text)
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _field(value: Any, kind: str) -> str:

@@ -99,7 +99,7 @@ class IndelibleDialect(base.PGDialect):
         if not url.database:
             raise ArgumentError("the path is missing; write indelible:///path")
         options: dict[str, Any] = dict(url.query)
-        for name in ("read_only", "create"):
+        for name in ("read_only", "create", "autocommit"):
             if name in options:
                 options[name] = str(options[name]).lower() in ("1", "true", "yes", "on")
         if "pool_bytes" in options:

@@ -604,13 +604,11 @@ impl Session {
             return Ok(Completion::new("DEALLOCATE ALL"));
         }
         self.environment.host.statements.remove(&text);
-        match self.prepared.remove(&text) {
-            Some(_) => Ok(Completion::new("DEALLOCATE")),
-            None => {
-                let message = format!("prepared statement \"{text}\" does not exist");
-                Err(SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message))
-            }
+        if self.prepared.deallocate(&text) {
+            return Ok(Completion::new("DEALLOCATE"));
         }
+        let message = format!("prepared statement \"{text}\" does not exist");
+        Err(SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message))
     }
 }
 

@@ -94,15 +94,23 @@ impl Session {
             return Err(no_portal(portal));
         };
         let text = bound.parsed.as_ref().map(|parsed| parsed.text.clone());
-        self.begin_text(text.as_deref().unwrap_or_default())?;
-        let watch = self.watch();
         let is_continued = !matches!(bound.progress, Progress::Bound);
+        if is_continued {
+            self.go_on_with_text(text.as_deref().unwrap_or_default())?;
+        } else {
+            self.begin_text(text.as_deref().unwrap_or_default())?;
+        }
+        let watch = self.watch();
         let before = bound.rows_of_plan();
         let is_deep = bound.parsed.as_ref().is_some_and(|parsed| parsed.is_deep);
         let mut completion = self.with_stack(is_deep, sink, |session, sink| {
             session.run_portal(portal, &mut bound, rows_max, sink)
         });
-        self.end_text();
+        if completion.as_ref().is_ok_and(|done| done.is_suspended) {
+            self.pause_text();
+        } else {
+            self.end_text();
+        }
         let counted = bound.parsed.as_ref();
         let counted = counted.and_then(|parsed| self.counted_as(parsed));
         if let (Ok(completion), Some(text)) = (&completion, &counted) {
@@ -504,6 +512,16 @@ impl Session {
     /// Forgets a prepared statement, if there is one.
     pub fn close_statement(&mut self, name: &str) {
         self.prepared.remove(name);
+    }
+
+    /// Whether a statement is prepared.
+    pub fn is_prepared(&self, name: &str) -> bool {
+        self.prepared.contains(name)
+    }
+
+    /// A number that changes when `DEALLOCATE` or `DISCARD` has forgotten prepared statements.
+    pub fn deallocations(&self) -> u64 {
+        self.prepared.deallocations()
     }
 
     /// Ends what was sent together: commits the implicit transaction.

@@ -245,6 +245,13 @@ impl Session {
 
     /// Others see that the session runs a statement.
     fn begin_text(&mut self, text: &str) -> Result<()> {
+        self.environment.host.peer.forget_interrupts();
+        self.go_on_with_text(text)
+    }
+
+    /// As [`Session::begin_text`], where the statement has begun before: an interrupt since its
+    /// last rows ends it.
+    fn go_on_with_text(&mut self, text: &str) -> Result<()> {
         self.count_noted(Duration::ZERO);
         let moment = self.environment.host.peer.begin(text)?;
         self.environment.text_start = Some(moment);
@@ -257,6 +264,16 @@ impl Session {
     }
 
     fn end_text_at(&mut self, moment: i64) {
+        self.pause_text_at(moment);
+        self.environment.host.peer.forget_interrupts();
+    }
+
+    /// As [`Session::end_text`], where the statement has more rows, and may be interrupted.
+    fn pause_text(&mut self) {
+        self.pause_text_at(crate::state::now());
+    }
+
+    fn pause_text_at(&mut self, moment: i64) {
         let environment = &mut self.environment;
         environment.text_start = None;
         let begun_at = environment.transaction_start;

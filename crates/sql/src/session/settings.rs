@@ -7,7 +7,7 @@ use super::Session;
 use crate::catalog::OWNER;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Listen, PreparedStatements, parts_of, quoted, unknown_setting};
+use crate::state::{Listen, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
 use sql_values::setting::is_operators;
@@ -47,7 +47,7 @@ impl Session {
     pub(crate) fn reset_everything(&mut self) {
         self.environment.host.session_role = self.environment.host.login_role;
         self.reset_all();
-        self.prepared = PreparedStatements::default();
+        self.prepared.clear();
         self.environment.host.statements.clear();
         self.drop_portals();
         self.drop_cursors();

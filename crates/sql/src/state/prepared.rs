@@ -40,6 +40,8 @@ pub(crate) struct PreparedStatements {
     unnamed: Option<Box<Prepared>>,
     /// None stands for one that runs.
     named: HashMap<String, Option<Box<Prepared>>>,
+    /// Times that statements of SQL have forgotten some.
+    deallocations: u64,
 }
 
 impl PreparedStatements {
@@ -105,9 +107,27 @@ impl PreparedStatements {
         }
     }
 
+    /// Forgets one for `DEALLOCATE`; whether there was one.
+    pub(crate) fn deallocate(&mut self, name: &str) -> bool {
+        self.deallocations += 1;
+        self.remove(name).is_some()
+    }
+
     /// Forgets those with names.
     pub(crate) fn clear_named(&mut self) {
+        self.deallocations += 1;
         self.named.clear();
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.clear_named();
+        self.unnamed = None;
+    }
+
+    /// A number that changes when statements of SQL forget some.
+    pub(crate) fn deallocations(&self) -> u64 {
+        self.deallocations
     }
 }
 

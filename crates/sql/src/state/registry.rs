@@ -279,7 +279,7 @@ impl Counts {
 }
 
 impl Peer {
-    /// The session runs a statement, which only an interrupt from now on ends.
+    /// The session runs a statement.
     ///
     /// # Errors
     ///
@@ -288,7 +288,6 @@ impl Peer {
         let moment = now();
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
         let mut shown = lock(&self.shown);
-        self.interrupt.clear();
         if self.is_terminated() {
             return Err(self.stopped());
         }
@@ -313,11 +312,15 @@ impl Peer {
     /// The session waits for its client.
     pub(crate) fn end(&self, block: Block, transaction_begun_at: i64, moment: i64) {
         let mut shown = lock(&self.shown);
-        self.interrupt.clear();
         shown.is_active = false;
         shown.block = Some(block);
         shown.transaction_begun_at = transaction_begun_at;
         shown.state_changed_at = moment;
+    }
+
+    /// Forgets interrupts of statements that have ended: a statement that begins is not meant.
+    pub(crate) fn forget_interrupts(&self) {
+        self.interrupt.clear();
     }
 
     /// Changes what others see.

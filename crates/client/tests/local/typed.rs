@@ -1,0 +1,165 @@
+//! Typed clients beside the SQL that runs in the same session.
+//!
+//! Names of statements, interrupts and notices are the session's, so SQL and other threads reach
+//! those of the client. Results end, and nothing of them stays.
+
+use crate::scratch::Scratch;
+use client::{ResultId, TypedClient, Value};
+use sql::types::{Context, Datum};
+use sql::{Batch, Flow, OutputColumn, RowSink, SqlError, SqlState};
+
+const MANY: &str = "SELECT g FROM generate_series(1, 100000) g";
+
+/// Takes rows, or fails.
+#[derive(Default)]
+struct Few {
+    fails: bool,
+}
+
+impl RowSink for Few {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        if self.fails {
+            return Err(SqlError::internal("enough"));
+        }
+        Ok(if batch.is_empty() {
+            Flow::More
+        } else {
+            Flow::Full
+        })
+    }
+}
+
+fn connected(name: &str) -> (Scratch, TypedClient) {
+    let (scratch, sql) = Scratch::open(name);
+    (scratch, TypedClient::connect(&sql).unwrap())
+}
+
+fn number(client: &mut TypedClient, text: &str, value: i64) -> i64 {
+    let done = client.execute(text, vec![Value::One(Datum::Int8(value))]);
+    done.unwrap().rows.row(0)[0].int().unwrap()
+}
+
+fn begun(client: &mut TypedClient, text: &str) -> ResultId {
+    client.execute(text, Vec::new()).unwrap().result.unwrap()
+}
+
+/// Statements of texts were known to the client by names that SQL had forgotten, and each of them
+/// failed from then on with 26000. Their texts are prepared again.
+#[test]
+fn statements_come_back_after_deallocate() {
+    let (_scratch, mut client) = connected("typed-deallocate");
+    let text = "SELECT $1::bigint + 1";
+    let run = |client: &mut TypedClient, text: &str| client.execute(text, Vec::new()).map(drop);
+    run(&mut client, "CREATE TABLE t (a bigint PRIMARY KEY)").unwrap();
+    for forget in ["DEALLOCATE ALL", "DISCARD ALL"] {
+        assert_eq!(number(&mut client, text, 1), 2);
+        run(&mut client, forget).unwrap();
+        assert_eq!(number(&mut client, text, 2), 3);
+        client.run(forget, &mut Few::default()).unwrap();
+        assert_eq!(number(&mut client, text, 3), 4);
+    }
+    let insert = "INSERT INTO t VALUES ($1)";
+    let mut rows = vec![Value::One(Datum::Int8(1)), Value::One(Datum::Int8(2))];
+    assert_eq!(client.execute_all(insert, 2, &mut rows).unwrap(), 2);
+    run(&mut client, "DEALLOCATE ALL").unwrap();
+    let mut rows = vec![Value::One(Datum::Int8(3)), Value::One(Datum::Int8(4))];
+    assert_eq!(client.execute_all(insert, 2, &mut rows).unwrap(), 2);
+
+    // A program's own statement of such a name is neither run nor in the way.
+    run(&mut client, "DEALLOCATE ALL").unwrap();
+    for at in 1..50 {
+        let prepare = format!("PREPARE indelible_{at} (bigint) AS SELECT -1::bigint");
+        client.run(&prepare, &mut Few::default()).unwrap();
+    }
+    assert_eq!(number(&mut client, text, 5), 6);
+}
+
+/// An interrupt between two parts of a statement was forgotten when the second one began.
+#[test]
+fn an_interrupt_between_batches_ends_the_statement() {
+    let (_scratch, mut client) = connected("typed-interrupt");
+    let interrupt = client.session().interrupt();
+    let result = begun(&mut client, MANY);
+    client.next_batch(result).unwrap();
+    interrupt.raise();
+    let error = client.next_batch(result).unwrap_err();
+    assert_eq!(error.state, SqlState::QUERY_CANCELED);
+    assert!(!client.is_open(result));
+
+    // Without a statement it is nobody's, and one that begins later is not meant.
+    interrupt.raise();
+    let result = begun(&mut client, MANY);
+    assert!(client.next_batch(result).unwrap().is_some());
+    interrupt.raise();
+    client.close(result).unwrap();
+    client.execute("SELECT 1", Vec::new()).unwrap();
+
+    // The rest of a result is read before another statement: it fails, and that one runs.
+    let result = begun(&mut client, MANY);
+    interrupt.raise();
+    let other = begun(&mut client, MANY);
+    assert!(client.next_batch(result).is_err());
+    assert!(client.next_batch(other).unwrap().is_some());
+}
+
+/// Results that a sink had read to their end were kept as long as the client.
+#[test]
+fn a_result_that_was_pulled_is_forgotten() {
+    let (_scratch, mut client) = connected("typed-pull");
+    for text in [
+        MANY,
+        "SELECT 1 / (90000 - g) FROM generate_series(1, 100000) g",
+    ] {
+        let result = begun(&mut client, text);
+        let pulled = loop {
+            match client.pull(result, &mut Few::default()) {
+                Ok(true) => assert!(client.is_open(result)),
+                other => break other,
+            }
+        };
+        assert_eq!(pulled.is_err(), text != MANY);
+        assert!(!client.is_open(result));
+    }
+    let result = begun(&mut client, MANY);
+    client.execute("SELECT 1", Vec::new()).unwrap();
+    let mut few = Few { fails: true };
+    assert!(client.pull(result, &mut few).is_err());
+    assert!(!client.is_open(result));
+}
+
+/// Notices that nobody took were kept as long as the session.
+#[test]
+fn the_newest_notices_are_kept() {
+    let (_scratch, mut client) = connected("typed-notices");
+    for at in 0..120 {
+        let text = format!("DROP TABLE IF EXISTS missing_{at}");
+        client.execute(&text, Vec::new()).unwrap();
+    }
+    let notices = client.take_notices();
+    assert_eq!(notices.len(), 50);
+    assert!(notices[49].content.message.contains("missing_119"));
+    assert!(client.take_notices().is_empty());
+}
+
+/// The type of a list was that of its first number, which the others did not fit.
+#[test]
+fn a_list_of_numbers_has_the_type_of_all() {
+    let (_scratch, mut client) = connected("typed-lists");
+    let create = "CREATE TABLE t (a numeric[], b json)";
+    client.execute(create, Vec::new()).unwrap();
+    let list = Value::List(vec![Datum::Int8(1).into(), Datum::Float8(2.5).into()]);
+    let insert = "INSERT INTO t (a) VALUES ($1)";
+    client.execute(insert, vec![list]).unwrap();
+    let shown = client.execute("SELECT a::text FROM t", Vec::new()).unwrap();
+    assert!(matches!(&shown.rows.row(0)[0], Datum::Text(text) if **text == *"{1,2.5}"));
+
+    // A document that its language has not checked is checked here.
+    let insert = "INSERT INTO t (b) VALUES ($1)";
+    let wrong = vec![Value::One(Datum::Json("{\"a\": NaN}".into()))];
+    let error = client.execute(insert, wrong).unwrap_err();
+    assert_eq!(error.state, SqlState::INVALID_TEXT_REPRESENTATION);
+}
