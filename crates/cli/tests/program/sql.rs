@@ -364,3 +364,29 @@ fn bad_input_names_the_remedy() {
         "{error}"
     );
 }
+
+/// `tables drop`, `indexes create` and `indexes drop` changed tables of SQL, whose catalogue then
+/// named a table or an index that was not there, and the database was of no use to SQL any more.
+#[test]
+fn definitions_of_sql_are_changed_in_sql_only() {
+    let place = TestDirectory::new();
+    let db = place.at("db");
+    succeed(&["create", &db]);
+    let script = "create table t (id int primary key, name text); create index by_name on t (name)";
+    succeed(&["sql", &db, "-c", script]);
+    let create = ["indexes", "create", &db, "t", "other", "--columns", "name"];
+    for (command, instead) in [
+        (&["tables", "drop", &db, "t"][..], "DROP TABLE"),
+        (&["indexes", "drop", &db, "t", "by_name"], "DROP INDEX"),
+        (&create, "CREATE INDEX"),
+    ] {
+        let error = fail(1, command);
+        assert!(error.contains(instead), "{error}");
+    }
+    succeed(&[
+        "sql",
+        &db,
+        "-c",
+        "insert into t values (1, 'x'); drop table t",
+    ]);
+}
