@@ -2,8 +2,9 @@
 //!
 //! They have fixed numbers below those of other tables, so they are found without a name. One is
 //! made when it is first asked for. They are not in [`Database::tables`] nor in the text of a
-//! `dump`; backups, conversions and `verify` have them like all others. A restored database numbers
-//! its other tables anew, so a row here names a table by its name if it is to outlive that.
+//! `dump`; backups, conversions and `verify` have them like all others, except that copies leave
+//! statistics out. A restored database numbers its other tables anew, so a row here names a table by
+//! its name if it is to outlive that.
 //!
 //! Writes of the typed interface are refused, as in all tables whose constraints SQL keeps.
 
@@ -97,6 +98,12 @@ impl HiddenTable {
         def.owner = Owner::Sql;
         def
     }
+}
+
+/// Whether a copy of the database has this table. Statistics name tables by their numbers, which a
+/// copy gives anew, and closing the copy would write counts of its own.
+pub(crate) fn is_copied(id: TableId) -> bool {
+    id != HiddenTable::Statistics.id()
 }
 
 /// Whether a table is one of the database's own.
