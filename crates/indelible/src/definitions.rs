@@ -128,11 +128,14 @@ impl Database {
     }
 
     /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes
-    /// from 16 on and the key of the hash in its keys; durable when it returns.
+    /// from 16 on, the key of the hash in its keys and the table that it replaces; durable when it
+    /// returns.
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
         if let KeyRule::Truncated { hash_key } = &mut def.keys {
             *hash_key = random_identity();
         }
+        // A definition from elsewhere names a table there.
+        def.replaces = None;
         def.validate()?;
         let mut session = self.hold_all()?;
         if self.table(&def.name).is_ok() {
