@@ -27,6 +27,7 @@ mod io_threads;
 mod native;
 mod output;
 mod profile;
+mod rename;
 pub mod simulated;
 
 pub use arm::Arm;
@@ -65,6 +66,19 @@ pub trait Directory: Send + 'static {
 
     /// Renames a file over another, atomically; durable after [`Directory::sync`].
     fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// As [`Directory::rename`], but fails if there is a file of the new name. On devices that one
+    /// process alone has, a check is enough.
+    fn rename_new(&self, from: &str, to: &str) -> Result<()> {
+        if self.exists(to)? {
+            return Err(DiskError::Io {
+                action: "rename to a new name",
+                path: to.into(),
+                source: std::io::ErrorKind::AlreadyExists.into(),
+            });
+        }
+        self.rename(from, to)
+    }
 
     /// Makes creations, removals and renames durable.
     fn sync(&self, site: &'static Site) -> Result<()>;

@@ -15,6 +15,7 @@
 //! this name only; the others keep the old content. Access control lists and extended attributes
 //! are not carried over.
 
+use crate::rename::rename_new;
 use pmem::{Site, site};
 use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -174,12 +175,18 @@ impl Unnamed {
     fn take_name(&mut self, file: &File) -> io::Result<()> {
         if let Some(mode) = &self.mode {
             file.set_permissions(mode.clone())?;
-        } else if fs::symlink_metadata(&self.path).is_ok() {
-            // The file came meanwhile, and replacing it was not allowed.
-            return Err(exists());
         }
         sync(file, site!("output.bytes"))?;
-        fs::rename(&self.temporary, &self.path)?;
+        if self.mode.is_some() {
+            fs::rename(&self.temporary, &self.path)?;
+        } else {
+            // A file that came meanwhile may not be replaced.
+            let named = rename_new(&self.temporary, &self.path);
+            named.map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => exists(),
+                _ => error,
+            })?;
+        }
         self.has_its_name = true;
         // commit point: what has the name now is whole; the sync makes the name durable.
         sync(&File::open(parent(&self.path))?, site!("output.name"))

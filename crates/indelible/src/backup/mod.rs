@@ -141,8 +141,13 @@ impl Database {
             let report = self.backup_named(&mut out, Path::new(name), Holds::Rows, watch)?;
             out.file.sync(site!("backup.bytes"))?;
             drop(out);
-            check()?;
-            files.rename(&temporary, name)?;
+            match existing {
+                Existing::Refuse => {
+                    check()?;
+                    files.rename_new(&temporary, name)?;
+                }
+                Existing::Replace => files.rename(&temporary, name)?,
+            }
             // commit point: a file of this name is a whole backup.
             files.sync(site!("backup.name"))?;
             Ok(report)
