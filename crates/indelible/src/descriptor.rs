@@ -31,8 +31,8 @@
 //! | zero | 76 | 48 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
-use crate::commit_table::{COMMIT_TABLE, COMMIT_TABLE_NEW};
 use crate::error::{Error, Result};
+use crate::file_names::{is_ours, partition_of};
 use crate::roster::Roster;
 use disk::{Directory, File};
 use pmem::{Domain, Site, site};
@@ -42,7 +42,7 @@ use storage::record::LayoutKind;
 /// The descriptor's file name.
 pub(crate) const DESCRIPTOR: &str = "indelible.db";
 /// The name under which it is written until it is complete.
-const DESCRIPTOR_NEW: &str = "indelible.db.new";
+pub(crate) const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
 const VERSION: u32 = 2;
@@ -318,23 +318,6 @@ fn no_descriptor(names: &[String]) -> Error {
     } else {
         Error::Incomplete { files }
     }
-}
-
-/// Whether a file is the descriptor, complete or not.
-pub(crate) fn is_descriptor(name: &str) -> bool {
-    [DESCRIPTOR, DESCRIPTOR_NEW].contains(&name)
-}
-
-/// Whether a file name is one of a database.
-pub(crate) fn is_ours(name: &str) -> bool {
-    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE, COMMIT_TABLE_NEW].contains(&name)
-        || partition_of(name).is_some()
-}
-
-/// The partition that a file with this name belongs to: `p3.pool` is one of partition 3.
-pub(crate) fn partition_of(name: &str) -> Option<u32> {
-    let (number, _) = name.strip_prefix('p')?.split_once('.')?;
-    number.parse().ok()
 }
 
 fn damaged(detail: impl Into<String>) -> Error {

@@ -111,6 +111,7 @@ mod descriptor;
 mod drop_in_steps;
 mod emulated;
 mod error;
+mod file_names;
 mod hidden;
 mod holder;
 mod inspect;

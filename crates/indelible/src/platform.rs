@@ -15,8 +15,10 @@ use crate::commit_pool::{self, Creation};
 use crate::commit_table::COMMIT_TABLE;
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
+use crate::file_names;
 use crate::holder::Holder;
 use crate::limits;
+use crate::links;
 use crate::options::Options;
 use disk::IoMode;
 use engines::{Files, NativeDevices};
@@ -344,7 +346,7 @@ fn clear_cut_off(path: &Path) -> Result<()> {
             if name == descriptor::DESCRIPTOR {
                 return Ok(());
             }
-            has_partitions |= descriptor::partition_of(name).is_some();
+            has_partitions |= file_names::partition_of(name).is_some();
         }
     }
     let is_cut_off = match commit_pool::creation(&native.memories(0)) {
@@ -358,7 +360,7 @@ fn clear_cut_off(path: &Path) -> Result<()> {
     }
     for directory in &directories {
         remove_where(directory, |name| {
-            descriptor::is_ours(name) && name != COMMIT_TABLE
+            file_names::is_ours(name) && name != COMMIT_TABLE
         })?;
     }
     for directory in &directories {
@@ -555,7 +557,7 @@ fn own_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut own = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
+        if entry.file_name().to_str().is_some_and(file_names::is_ours) {
             own.push(entry.path());
         }
     }
