@@ -9,7 +9,7 @@ use crate::holder::Holder;
 use crate::limits::ProcessLimit;
 use disk::DiskError;
 use pmem::PmemError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use storage::engine::Method;
 use storage::record::{RecordError, SchemaError};
 use storage::{DuplicateKey, StorageError};
@@ -47,6 +47,18 @@ pub enum Error {
         path: PathBuf,
         /// The link that names it.
         link: PathBuf,
+    },
+    /// The directory is a copy of a database, without its log or archive: the link leads to those of
+    /// the original. Copy them too, and let the link lead to the copy.
+    #[error("the link {link} leads to {path}, which belongs to another database, {owner}: a copied directory has the links         of the original; copy {path} as well, and make the link lead to the copy",
+        path = .path.display(), owner = .owner.display(), link = .link.display())]
+    LogOfAnother {
+        /// The directory of the log or the archive.
+        path: Box<Path>,
+        /// The database that it belongs to.
+        owner: Box<Path>,
+        /// The link that leads there.
+        link: Box<Path>,
     },
     /// The directory is not empty, so no database can be created there. Open it, or choose an empty
     /// directory.

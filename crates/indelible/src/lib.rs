@@ -118,6 +118,7 @@ mod inspect;
 mod key;
 mod key_value;
 mod limits;
+mod links;
 mod lock_policy;
 mod log_marks;
 #[cfg(test)]

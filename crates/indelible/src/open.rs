@@ -90,6 +90,9 @@ impl Database {
         options.check_against(&recorded)?;
         native.devices.pages = options.io_mode();
         native.begin_archive(options.archive_path())?;
+        if access == Access::Write {
+            native.take_links()?;
+        }
         if options.domain.is_none() {
             native.devices.options = native_options(options, recorded.domain);
         }

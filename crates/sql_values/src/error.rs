@@ -510,6 +510,7 @@ fn state_of(error: &Error) -> SqlState {
             SqlState::UNDEFINED_FILE
         }
         Error::Occupied { .. }
+        | Error::LogOfAnother { .. }
         | Error::NotADatabase { .. }
         | Error::Incomplete { .. }
         | Error::NewerVersion { .. }
