@@ -27,7 +27,7 @@ use crate::progress;
 use crate::reading;
 use anyhow::{Context, Result, bail};
 use delimited::{DUMP_VERSION, Loader};
-use indelible::{Database, Partitioning, Table, TransactionOptions};
+use indelible::{Database, NewDatabase, Partitioning, Table, TransactionOptions};
 use std::fs;
 use std::io::Write;
 
@@ -146,26 +146,19 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
     }
     let file = InputFile::open(&args.file)?;
     let bar = progress::bytes("loading", file.length);
-    let mut name = args.path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".loading-{}", std::process::id()));
-    let temporary = args.path.with_file_name(name);
     let loaded: Result<(u64, u64)> = (|| {
-        let database = create::create(&temporary, &args.database)?;
+        let options = create::options(&args.database)?;
+        let new = NewDatabase::begin(&args.path, &options)?;
+        let database = Database::create(new.temporary(), &options)?;
         let mut input = Loader::new(file.bytes);
         let counts = input
             .load(&database, &mut |bytes| bar.set_position(bytes))
             .with_context(|| format!("{}, line {}", file.name, input.line()))?;
         database.close()?;
-        // An empty directory may be there already.
-        let _ = fs::remove_dir(&args.path);
-        fs::rename(&temporary, &args.path)
-            .with_context(|| format!("cannot create {}", args.path.display()))?;
+        new.finish()?;
         Ok(counts)
     })();
     bar.finish_and_clear();
-    if loaded.is_err() {
-        let _ = Database::remove(&temporary);
-    }
     let (tables, rows) = loaded?;
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());

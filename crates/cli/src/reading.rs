@@ -33,7 +33,11 @@ fn linked(path: &Path) -> String {
     let links = links.iter().filter_map(|link| {
         let target = std::fs::read_link(link).ok()?;
         let target = path.join(target);
-        Some(format!(", with {} as the target of {}", target.display(), link.display()))
+        Some(format!(
+            ", with {} as the target of {}",
+            target.display(),
+            link.display()
+        ))
     });
     let links: String = links.collect();
     if links.is_empty() {

@@ -26,6 +26,7 @@ mod error;
 mod io_threads;
 mod native;
 mod output;
+mod pending;
 mod profile;
 mod rename;
 pub mod simulated;
@@ -37,6 +38,7 @@ pub use emulated::{
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
 pub use output::{Existing, OutputFile};
+pub use pending::{Pending, undo_pending};
 use pmem::Site;
 pub use profile::{FileProfile, Waits};
 use std::ops::AddAssign;

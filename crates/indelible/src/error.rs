@@ -68,6 +68,16 @@ pub enum Error {
         /// The requested directory.
         path: PathBuf,
     },
+    /// The path cannot be given to a new database. Choose another one.
+    #[error("a new database cannot take the place of {path}, which is {kind}; {remedy}", path = .path.display())]
+    FixedPlace {
+        /// The requested directory.
+        path: PathBuf,
+        /// The object that is there.
+        kind: &'static str,
+        /// The remedy.
+        remedy: &'static str,
+    },
     /// The path names something else than a database. Correct the path.
     #[error("{path} is not a database: {reason}", path = .path.display())]
     NotADatabase {

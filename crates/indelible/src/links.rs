@@ -189,6 +189,16 @@ pub(crate) fn note_owner(path: &Path, other: &Path) -> Result<()> {
     }
 }
 
+/// Notes in the directories to which the links of a database lead that they belong to it.
+pub(crate) fn note_all(path: &Path) -> Result<()> {
+    for link in [LOG, ARCHIVE] {
+        if let Some(other) = target_of(&path.join(link)) {
+            note_owner(path, &other)?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes the note of a database that is removed.
 pub(crate) fn forget_owner(path: &Path, other: &Path) -> io::Result<()> {
     match owner_of(other) {

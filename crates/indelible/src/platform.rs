@@ -109,11 +109,7 @@ impl NativePlatform {
 
     /// Notes in the directories of the log and of the archive that they are of this database.
     pub(crate) fn take_links(&self) -> Result<()> {
-        let devices = &self.devices;
-        for other in [&devices.log, &devices.archive].into_iter().flatten() {
-            links::note_owner(&devices.path, other)?;
-        }
-        Ok(())
+        links::note_all(&self.devices.path)
     }
 
     /// Locks the archive. One that is in the directory of the log, as earlier versions allowed, is
@@ -347,8 +343,13 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
         }),
         Ok(_) => Ok(()),
         Err(_) => {
+            let missing = path.ancestors().take_while(|path| {
+                let is_named = !path.as_os_str().is_empty();
+                is_named && !path.exists()
+            });
+            let missing: Vec<&Path> = missing.collect();
             fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
-            sync_parent(path)
+            missing.into_iter().try_for_each(sync_parent)
         }
     }
 }

@@ -511,6 +511,7 @@ fn state_of(error: &Error) -> SqlState {
         }
         Error::Occupied { .. }
         | Error::LogOfAnother { .. }
+        | Error::FixedPlace { .. }
         | Error::NotADatabase { .. }
         | Error::Incomplete { .. }
         | Error::NewerVersion { .. }
