@@ -72,14 +72,16 @@ pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
 /// Writes a script of SQL.
 fn dump_sql(args: &DumpArgs, format: Format) -> Result<()> {
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
-    let count = crate::sql::dump(&args.path, &mut out)?;
+    let dumped = crate::sql::dump(&args.path, &mut out)?;
+    let count = dumped.tables;
     out.finish()?;
     let file = args.file.display();
     let mut facts = Facts::default();
     facts.add("file", file.to_string());
     facts.add("tables", Cell::Whole(count));
     let sentence = format!("dumped {} to {file}", counted(count, "table", "tables"));
-    facts.print_beside(&args.file, &sentence, format)
+    facts.print_beside(&args.file, &sentence, format)?;
+    dumped.check()
 }
 
 fn record(out: &mut impl Write, fields: &[&str]) -> Result<()> {
