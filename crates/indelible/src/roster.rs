@@ -74,6 +74,8 @@ pub(crate) struct Roster {
 
 /// The generation of a database that was just created, whose files have no stamps yet.
 const FIRST: u64 = 1;
+/// Bytes of a roster's checksum and length.
+pub(crate) const ROSTER_HEAD_BYTES: usize = 8;
 
 impl Roster {
     /// The roster of a new database, all of whose files are there.
@@ -285,6 +287,12 @@ impl Roster {
         let checksum = checksum(database_id, &bytes[4..]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         bytes
+    }
+
+    /// The bytes of a roster with this beginning, as it says.
+    pub(crate) fn length(head: &[u8; ROSTER_HEAD_BYTES]) -> u32 {
+        let [.., a, b, c, d] = *head;
+        u32::from_le_bytes([a, b, c, d])
     }
 
     /// The roster at the front of these bytes, if it is whole.

@@ -398,3 +398,47 @@ impl Scratch {
         Ok(made)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::{Header, Holds};
+    use super::super::write::BackupWriter;
+    use super::*;
+
+    /// The length of pages in the head of a copy was believed: other lengths than that of the
+    /// database ended the process.
+    #[test]
+    fn pages_of_another_length_are_damage() {
+        let path = std::env::temp_dir().join(format!("indelible-pages-{}", std::process::id()));
+        let made = Options::new().method(Method::DwbOff);
+        let database = Database::create(&path, &made).unwrap();
+        let descriptor = database.core.descriptor;
+        drop(database);
+        let header = Header {
+            holds: Holds::Pages,
+            descriptor,
+            taken_s: 0,
+        };
+        let copy = path.with_extension("copy");
+        for page_bytes in [0, 1, 8, 512, descriptor.node_bytes * 2, u32::MAX] {
+            let mut backup = Vec::new();
+            let name = Path::new("the backup");
+            let mut writer = BackupWriter::new(&mut backup, name, &header).unwrap();
+            let base = PagesBase {
+                page_bytes,
+                pages: 2,
+                lsn: Lsn(0),
+                next_txn: 1,
+                catalogue: PageId(1),
+            };
+            writer.base(&base).unwrap();
+            writer.finish(&Totals::default()).unwrap();
+            let mut input = backup.as_slice();
+            let options = Options::new();
+            let restored = Database::restore_from(&mut input, None, &copy, &options, &mut |_| {});
+            let error = restored.unwrap_err();
+            assert!(matches!(error, Error::DamagedBackup { .. }), "{error}");
+        }
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}

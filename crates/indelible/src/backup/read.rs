@@ -169,8 +169,9 @@ impl<'i> BackupReader<'i> {
                 }
             }
             (None, tag) if tag == Tag::Base as u8 && holds != Holds::Rows => {
+                let page_bytes = self.header.descriptor.node_bytes;
                 let base = decode_base(content)
-                    .filter(|_| self.copies < copies)
+                    .filter(|base| self.copies < copies && base.page_bytes == page_bytes)
                     .ok_or_else(|| damaged("it does not say where its pages stand"))?;
                 self.base = Some(base);
                 self.copies += 1;
