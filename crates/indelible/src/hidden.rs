@@ -11,7 +11,7 @@
 use crate::commit_table::FIRST_IDENTIFIER;
 use crate::core::Core;
 use crate::database::Database;
-use crate::definitions::{leave, make};
+use crate::definitions::{drop_elsewhere, leave, make};
 use crate::error::{Error, Result};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -118,6 +118,12 @@ impl Core {
         hidden.get(&which.id()).cloned()
     }
 
+    /// Whether a hidden table of this number is there.
+    pub(crate) fn has_hidden(&self, id: TableId) -> bool {
+        let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
+        hidden.contains_key(&id)
+    }
+
     fn hidden_tables(&self) -> RwLockWriteGuard<'_, BTreeMap<TableId, Table>> {
         self.hidden.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,9 +168,7 @@ impl Database {
         let id = table.entry.id;
         leave(&mut session, table)?;
         self.core.hidden_tables().remove(&id);
-        for partition in 1..self.core.descriptor.partitions {
-            session.define(partition, |engine| engine.drop_table(id))?;
-        }
+        drop_elsewhere(&mut session, id);
         Ok(())
     }
 }

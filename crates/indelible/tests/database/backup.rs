@@ -8,8 +8,8 @@
 use crate::common::{Directory, methods, small_options};
 use disk::simulated::SimulatedDirectory;
 use indelible::{
-    Column, DataType, Database, Date, Decimal, Error, Existing, LayoutKind, Method, Options,
-    Partitioning, RangeStart, Table, Timestamp, Uniqueness, Uuid, Value,
+    Column, CopyStage, DataType, Database, Date, Decimal, Error, Existing, LayoutKind, Method,
+    Options, Partitioning, RangeStart, Table, Timestamp, Uniqueness, Uuid, Value,
 };
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
 use std::fs::{self, Permissions};
@@ -434,6 +434,26 @@ fn refused(target: &Database, bytes: &[u8], case: &str) -> Error {
         .expect_err(case);
     assert!(target.tables().is_empty(), "{case}: something is left");
     error
+}
+
+/// A restore that failed dropped every table of the database, those of others among them.
+#[test]
+fn a_failed_restore_drops_its_own_tables_only() {
+    let (mut backup, target, _directories) = small();
+    let last = backup.len() - 1;
+    backup[last] ^= 1;
+    let error = target
+        .restore_into(&mut backup.as_slice(), &mut |progress| {
+            if progress.stage == CopyStage::Indexes && target.table("other").is_err() {
+                let other = target.create_table("other").column("id", DataType::Int64);
+                other.create().unwrap();
+            }
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::DamagedBackup { .. }), "{error}");
+    let names = target.tables();
+    let names: Vec<&str> = names.iter().map(Table::name).collect();
+    assert_eq!(names, ["other"]);
 }
 
 #[test]
