@@ -68,6 +68,16 @@ pub enum Error {
         /// The requested directory.
         path: PathBuf,
     },
+    /// The directory has the log of another database, or of one that was not completed because its
+    /// process was killed. Choose an empty directory.
+    #[error("{path} is not empty: it has the log of {owner}; choose another directory for the log",
+        path = .path.display(), owner = .owner.display())]
+    OccupiedLog {
+        /// The requested directory.
+        path: PathBuf,
+        /// The database.
+        owner: PathBuf,
+    },
     /// The path cannot be given to a new database. Choose another one.
     #[error("a new database cannot take the place of {path}, which is {kind}; {remedy}", path = .path.display())]
     FixedPlace {

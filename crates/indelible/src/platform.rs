@@ -126,6 +126,11 @@ impl NativePlatform {
         Ok(())
     }
 
+    /// Its locks, which last longer than it.
+    pub(crate) fn take_locks(&mut self) -> Vec<DirectoryLock> {
+        std::mem::take(&mut self.locks)
+    }
+
     /// Limits the addresses reserved for each memory, so that those of all partitions fit.
     pub(crate) fn share_addresses(&mut self, partitions: u32) {
         self.devices.options.reserved_bytes = Some(limits::reserved_bytes(partitions));
@@ -268,7 +273,11 @@ impl NativePlatform {
         if let Some(log) = &self.devices.log
             && !is_empty_directory(log)
         {
-            return Err(Error::Occupied { path: log.clone() });
+            let path = log.clone();
+            return Err(match links::owner_of(log) {
+                Some(owner) => Error::OccupiedLog { path, owner },
+                None => Error::Occupied { path },
+            });
         }
         let links =
             usize::from(self.devices.log.is_some()) + usize::from(self.devices.archive.is_some());
@@ -463,7 +472,7 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error
 
 /// A lock of a directory: nobody else may open it as a database, or for writing if this opener
 /// reads.
-struct DirectoryLock(File);
+pub(crate) struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {

@@ -512,6 +512,7 @@ fn state_of(error: &Error) -> SqlState {
         Error::Occupied { .. }
         | Error::LogOfAnother { .. }
         | Error::FixedPlace { .. }
+        | Error::OccupiedLog { .. }
         | Error::NotADatabase { .. }
         | Error::Incomplete { .. }
         | Error::NewerVersion { .. }

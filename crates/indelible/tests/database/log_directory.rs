@@ -167,6 +167,10 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     fs::remove_file(there.path().join("notes.txt")).unwrap();
     let database = Database::create(here.path(), &options(Method::NvLogging, &there)).unwrap();
     drop(database);
+    let elsewhere = Directory::new();
+    let error = Database::create(elsewhere.path(), &options(Method::NvLogging, &there));
+    let told = error.unwrap_err().to_string();
+    assert!(told.contains(here.path().to_str().unwrap()), "{told}");
     // An existing database keeps its own log, or the lack of one, even if an option asks for
     // another.
     let (plain, elsewhere) = (Directory::new(), Directory::new());
