@@ -152,7 +152,7 @@ impl Descriptor {
             let at = ROSTERS_AT + place * room;
             let mut head = [0; ROSTER_HEAD_BYTES];
             file.read_at(at, &mut head)?;
-            let length = u64::from(Roster::length(&head)).max(head.len() as u64);
+            let length = u64::from(Roster::length(head)).max(head.len() as u64);
             if length > room.min(ROSTER_BYTES_MAX) {
                 continue;
             }

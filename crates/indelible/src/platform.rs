@@ -275,8 +275,10 @@ impl NativePlatform {
         {
             let path = log.clone();
             return Err(match links::owner_of(log) {
-                Some(owner) => Error::OccupiedLog { path, owner },
-                None => Error::Occupied { path },
+                Some(owner) if !links::is_same(&owner, &self.devices.path) => {
+                    Error::OccupiedLog { path, owner }
+                }
+                _ => Error::Occupied { path },
             });
         }
         let links =

@@ -524,12 +524,11 @@ impl Work {
         // The directory may be on another file system than the log.
         let beside = file.with_file_name(format!("{}.{REPLACED}old", name.display()));
         let _ = fs::remove_file(&copy);
-        let moved = match fs::rename(file, &copy) {
-            Ok(()) => copy,
-            Err(_) => {
-                fs::rename(file, &beside).map_err(|source| io_error("move", file, source))?;
-                beside
-            }
+        let moved = if fs::rename(file, &copy).is_ok() {
+            copy
+        } else {
+            fs::rename(file, &beside).map_err(|source| io_error("move", file, source))?;
+            beside
         };
         platform::sync_parent(&moved)?;
         platform::sync_parent(file)?;

@@ -290,8 +290,8 @@ impl Roster {
     }
 
     /// The bytes of a roster with this beginning, as it says.
-    pub(crate) fn length(head: &[u8; ROSTER_HEAD_BYTES]) -> u32 {
-        let [.., a, b, c, d] = *head;
+    pub(crate) fn length(head: [u8; ROSTER_HEAD_BYTES]) -> u32 {
+        let [.., a, b, c, d] = head;
         u32::from_le_bytes([a, b, c, d])
     }
 

@@ -156,17 +156,7 @@ impl<'i> BackupReader<'i> {
                         table.rows, stated.0
                     )));
                 }
-                self.totals.add(def, *table);
-                let is_copied = hidden::is_copied(def.id);
-                if is_copied {
-                    self.copied.add(def, *table);
-                }
-                self.table = None;
-                if is_copied {
-                    sink.end_table(watch)
-                } else {
-                    Ok(())
-                }
+                self.end_table(sink, watch)
             }
             (None, tag) if tag == Tag::Base as u8 && holds != Holds::Rows => {
                 let page_bytes = self.header.descriptor.node_bytes;
@@ -207,6 +197,19 @@ impl<'i> BackupReader<'i> {
             }
             _ => Err(damaged(format!("an entry with tag {tag} is not expected"))),
         }
+    }
+
+    /// Counts a table, and hands its end to the sink if it was handed out.
+    fn end_table(&mut self, sink: &mut dyn Sink, watch: CopyWatch<'_>) -> Result<()> {
+        let Some((def, content)) = self.table.take() else {
+            return Ok(());
+        };
+        self.totals.add(&def, content);
+        if !hidden::is_copied(def.id) {
+            return Ok(());
+        }
+        self.copied.add(&def, content);
+        sink.end_table(watch)
     }
 
     /// Reads and checks one block, and returns its plain bytes.
