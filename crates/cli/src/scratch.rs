@@ -109,7 +109,8 @@ impl Drop for Scratch {
 }
 
 /// Removes all scratch directories, and files and databases that are not complete, when the process
-/// is interrupted, then ends it with the exit code of the signal. Ctrl-C first stops a statement of SQL, if one runs.
+/// is interrupted, then ends it with the exit code of the signal. Ctrl-C first stops a statement of
+/// SQL, if one runs.
 pub(crate) fn remove_on_interrupt() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     // Without a handler the command still works; an interrupt then leaves a directory for the next

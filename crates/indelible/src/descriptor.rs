@@ -32,17 +32,13 @@
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
 use crate::error::{Error, Result};
-use crate::file_names::{is_ours, partition_of};
+pub(crate) use crate::file_names::DESCRIPTOR;
+use crate::file_names::{DESCRIPTOR_NEW, is_ours, partition_of};
 use crate::roster::{ROSTER_HEAD_BYTES, Roster};
 use disk::{Directory, File};
 use pmem::{Domain, Site, site};
 use storage::engine::{FenceOrder, Method};
 use storage::record::LayoutKind;
-
-/// The descriptor's file name.
-pub(crate) const DESCRIPTOR: &str = "indelible.db";
-/// The name under which it is written until it is complete.
-pub(crate) const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
 const VERSION: u32 = 2;

@@ -48,9 +48,10 @@ pub enum Error {
         /// The link that names it.
         link: PathBuf,
     },
-    /// The directory is a copy of a database, without its log or archive: the link leads to those of
-    /// the original. Copy them too, and let the link lead to the copy.
-    #[error("the link {link} leads to {path}, which belongs to another database, {owner}: a copied directory has the links         of the original; copy {path} as well, and make the link lead to the copy",
+    /// The directory is a copy of a database, without its log or archive: the link leads to those
+    /// of the original. Copy them too, and let the link lead to the copy.
+    #[error("the link {link} leads to {path}, which belongs to another database, {owner}: a copied directory has the links \
+        of the original; copy {path} as well, and make the link lead to the copy",
         path = .path.display(), owner = .owner.display(), link = .link.display())]
     LogOfAnother {
         /// The directory of the log or the archive.

@@ -6,14 +6,17 @@
 //! | name after `pN.` | listed |
 //! |---|---|
 //! | `pool`, `pages` and the like: one of them a partition | yes |
-//! | `wal.NUMBER`, `checkpoint.NUMBER`, `run.NUMBER`, `log.SESSION.NUMBER`, six digits or more | yes |
+//! | `wal.NUMBER`, `checkpoint.NUMBER`, `run.NUMBER`, `log.SESSION.NUMBER`, six digits | yes |
 //! | `ring.NUMBER`, `nvbatch.NUMBER` | yes |
 //! | `archive.NUMBER`, which is in a directory of its own | no |
 //! | a kind and `-spare.NUMBER` or `.tmp`, which come and go | no |
 
 use crate::commit_table::{COMMIT_TABLE, COMMIT_TABLE_NEW};
-use crate::descriptor::{DESCRIPTOR, DESCRIPTOR_NEW};
 
+/// The descriptor's file name.
+pub(crate) const DESCRIPTOR: &str = "indelible.db";
+/// The name under which it is written until it is complete.
+pub(crate) const DESCRIPTOR_NEW: &str = "indelible.db.new";
 /// Kinds of which a partition has one file.
 const SINGLE: [&str; 9] = [
     "pool",

@@ -3,8 +3,8 @@
 //! They have fixed numbers below those of other tables, so they are found without a name. One is
 //! made when it is first asked for. They are not in [`Database::tables`] nor in the text of a
 //! `dump`; backups, conversions and `verify` have them like all others, except that copies leave
-//! statistics out. A restored database numbers its other tables anew, so a row here names a table by
-//! its name if it is to outlive that.
+//! statistics out. A restored database numbers its other tables anew, so a row here names a table
+//! by its name if it is to outlive that.
 //!
 //! Writes of the typed interface are refused, as in all tables whose constraints SQL keeps.
 

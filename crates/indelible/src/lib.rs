@@ -108,6 +108,7 @@ mod core;
 mod database;
 mod definitions;
 mod descriptor;
+mod directories;
 mod drop_in_steps;
 mod emulated;
 mod error;

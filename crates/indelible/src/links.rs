@@ -1,9 +1,9 @@
 //! Links between the directories of a database: that of its log, that of its archive, and back.
 //!
-//! [`LOG`] and [`ARCHIVE`] in the database's directory lead to the other two, if it has them. A copy
-//! of the database's directory has the same links, so it would write into the log of the original.
-//! Therefore each of the two directories has a file [`OWNER`] with the path of the database that it
-//! belongs to. It is no link, so that copies which follow links come to an end.
+//! [`LOG`] and [`ARCHIVE`] in the database's directory lead to the other two, if it has them. A
+//! copy of the database's directory has the same links, so it would write into the log of the
+//! original. Therefore each of the two directories has a file [`OWNER`] with the path of the
+//! database that it belongs to. It is no link, so that copies which follow links come to an end.
 //!
 //! Invariants:
 //! 1. A directory whose [`OWNER`] names another database, whose own link leads back, is not used
@@ -11,9 +11,9 @@
 //! 2. An owner that is not there, or whose link leads elsewhere, counts for nothing: it was moved,
 //!    or the directory was copied. The next opening for writing notes the new one.
 
+use crate::directories::{io_error, make_directory, sync_parent};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::platform::{io_error, make_directory, sync_parent};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -14,6 +14,8 @@
 use crate::commit_pool::{self, Creation};
 use crate::commit_table::COMMIT_TABLE;
 use crate::descriptor::{self, Descriptor};
+use crate::directories::has_at_most;
+pub(crate) use crate::directories::{io_error, is_empty_directory, make_directory, sync_parent};
 use crate::error::{Error, Result};
 use crate::file_names;
 use crate::holder::Holder;
@@ -345,26 +347,6 @@ impl EngineSource for NativePlatform {
     }
 }
 
-/// Makes the directory of a new database durably, if it does not exist.
-pub(crate) fn make_directory(path: &Path) -> Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_dir() => Err(Error::NotADatabase {
-            path: path.to_owned(),
-            reason: "it is a file; a database is a directory, so choose another path".into(),
-        }),
-        Ok(_) => Ok(()),
-        Err(_) => {
-            let missing = path.ancestors().take_while(|path| {
-                let is_named = !path.as_os_str().is_empty();
-                is_named && !path.exists()
-            });
-            let missing: Vec<&Path> = missing.collect();
-            fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
-            missing.into_iter().try_for_each(sync_parent)
-        }
-    }
-}
-
 /// Removes what is left of a creation that was cut off: its probes, and its files if nothing could
 /// be stored in them. The commit table goes last, because it says so.
 fn clear_cut_off(path: &Path) -> Result<()> {
@@ -454,24 +436,6 @@ pub(crate) fn find_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the name of a new directory durable.
-pub(crate) fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|source| io_error("sync", parent, source))
-}
-
-pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io {
-        action,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 /// A lock of a directory: nobody else may open it as a database, or for writing if this opener
 /// reads.
 pub(crate) struct DirectoryLock(File);
@@ -499,15 +463,6 @@ fn lock_directory(path: &Path, access: Access) -> Result<DirectoryLock> {
         }),
         Err(TryLockError::Error(source)) => Err(refused("lock")(source)),
     }
-}
-
-/// Whether a path is a directory without files.
-pub(crate) fn is_empty_directory(path: &Path) -> bool {
-    has_at_most(path, 0)
-}
-
-fn has_at_most(path: &Path, entries: usize) -> bool {
-    fs::read_dir(path).is_ok_and(|found| found.count() <= entries)
 }
 
 /// Removes the files that a creation has made, and the directory unless it was there before. The

@@ -612,8 +612,8 @@ mod tests {
     use crate::platform::NativePlatform;
     use pmem::device::NativeOptions;
 
-    /// Every file with a name such as `p0.pool.bak` was stamped and listed, and once it was gone the
-    /// database did not open any more. Such lists are still there.
+    /// Every file with a name such as `p0.pool.bak` was stamped and listed, and once it was gone
+    /// the database did not open any more. Such lists are still there.
     #[test]
     fn a_file_of_the_user_that_was_listed_may_be_gone() {
         let path = std::env::temp_dir().join(format!("indelible-listed-{}", std::process::id()));
