@@ -23,7 +23,12 @@ pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
 }
 
 /// Creates a database with these options.
-pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
+fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
+    Ok(Database::create(path, &options(args)?)?)
+}
+
+/// The options of a new database.
+pub(crate) fn options(args: &NewDatabaseArgs) -> Result<Options> {
     let method = args.axes.method()?.map_or(args.method, Choice::Explicit);
     if method == Choice::Explicit(Method::Volatile) {
         return Err(Usage::error(
@@ -41,6 +46,5 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }
-    let options = args.method_options().fold(options, Options::with);
-    Ok(Database::create(path, &options)?)
+    Ok(args.method_options().fold(options, Options::with))
 }

@@ -27,7 +27,7 @@ use crate::progress;
 use crate::reading;
 use anyhow::{Context, Result, bail};
 use delimited::{DUMP_VERSION, Loader};
-use indelible::{Database, Partitioning, Table, TransactionOptions};
+use indelible::{Database, NewDatabase, Partitioning, Table, TransactionOptions};
 use std::fs;
 use std::io::Write;
 
@@ -72,14 +72,16 @@ pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
 /// Writes a script of SQL.
 fn dump_sql(args: &DumpArgs, format: Format) -> Result<()> {
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
-    let count = crate::sql::dump(&args.path, &mut out)?;
+    let dumped = crate::sql::dump(&args.path, &mut out)?;
+    let count = dumped.tables;
     out.finish()?;
     let file = args.file.display();
     let mut facts = Facts::default();
     facts.add("file", file.to_string());
     facts.add("tables", Cell::Whole(count));
     let sentence = format!("dumped {} to {file}", counted(count, "table", "tables"));
-    facts.print_beside(&args.file, &sentence, format)
+    facts.print_beside(&args.file, &sentence, format)?;
+    dumped.check()
 }
 
 fn record(out: &mut impl Write, fields: &[&str]) -> Result<()> {
@@ -146,26 +148,19 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
     }
     let file = InputFile::open(&args.file)?;
     let bar = progress::bytes("loading", file.length);
-    let mut name = args.path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".loading-{}", std::process::id()));
-    let temporary = args.path.with_file_name(name);
     let loaded: Result<(u64, u64)> = (|| {
-        let database = create::create(&temporary, &args.database)?;
+        let options = create::options(&args.database)?;
+        let new = NewDatabase::begin(&args.path, &options)?;
+        let database = Database::create(new.temporary(), &options)?;
         let mut input = Loader::new(file.bytes);
         let counts = input
             .load(&database, &mut |bytes| bar.set_position(bytes))
             .with_context(|| format!("{}, line {}", file.name, input.line()))?;
         database.close()?;
-        // An empty directory may be there already.
-        let _ = fs::remove_dir(&args.path);
-        fs::rename(&temporary, &args.path)
-            .with_context(|| format!("cannot create {}", args.path.display()))?;
+        new.finish()?;
         Ok(counts)
     })();
     bar.finish_and_clear();
-    if loaded.is_err() {
-        let _ = Database::remove(&temporary);
-    }
     let (tables, rows) = loaded?;
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());

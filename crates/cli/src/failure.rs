@@ -41,16 +41,24 @@ impl std::error::Error for Usage {}
 pub(crate) enum Work {
     /// It has changed something or written a file, and prints a report of that.
     Done,
-    /// Printing is its work, or part of it.
+    /// Printing is its work, or part of it, for a reader who may have seen enough.
     Printing,
+    /// It prints data that are of use only if they are whole.
+    Data,
 }
 
 /// Tells the user how a command failed, and returns the exit code. A reader of the output that goes
-/// away, like `head`, ends the command without a word.
+/// away, like `head`, ends the command without a word, unless it was to get a whole copy of data.
 pub(crate) fn tell(error: &anyhow::Error, work: Work) -> u8 {
     let refusal = streams::refusal(error);
     if refusal == Some(ErrorKind::BrokenPipe) {
-        return 0;
+        if work != Work::Data {
+            return 0;
+        }
+        streams::tell(
+            "indelible: the reader of standard output has ended before it had all data: what it has is not whole",
+        );
+        return FAILED;
     }
     let done = match work {
         Work::Done if refusal.is_some() => {

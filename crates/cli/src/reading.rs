@@ -18,12 +18,33 @@ pub(crate) fn open(path: &Path) -> Result<Database> {
     Database::open(path).map_err(|error| {
         if cannot_write(&error) {
             anyhow!(
-                "{due}. It cannot be written here ({error}): copy the whole directory to where it can be, and open it there",
+                "{due}. It cannot be written here ({error}): copy the whole directory to where it can be{}, and open it there",
+                linked(path)
             )
         } else {
             error.into()
         }
     })
+}
+
+/// The directories that a copy needs as well, since it would have the links of the original.
+fn linked(path: &Path) -> String {
+    let links = ["log", "archive"].map(|name| path.join(name));
+    let links = links.iter().filter_map(|link| {
+        let target = std::fs::read_link(link).ok()?;
+        let target = path.join(target);
+        Some(format!(
+            ", with {} as the target of {}",
+            target.display(),
+            link.display()
+        ))
+    });
+    let links: String = links.collect();
+    if links.is_empty() {
+        links
+    } else {
+        format!("{links} (copy these too, and make the links in the copy lead to the copies)")
+    }
 }
 
 /// Whether the missing right is that to write.

@@ -108,8 +108,9 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes all scratch directories when the process is interrupted, then ends it with the exit code
-/// of the signal. Ctrl-C first stops a statement of SQL, if one runs.
+/// Removes all scratch directories, and files and databases that are not complete, when the process
+/// is interrupted, then ends it with the exit code of the signal. Ctrl-C first stops a statement of
+/// SQL, if one runs.
 pub(crate) fn remove_on_interrupt() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     // Without a handler the command still works; an interrupt then leaves a directory for the next
@@ -122,6 +123,7 @@ pub(crate) fn remove_on_interrupt() {
             if signal == SIGINT && crate::sql::cancel_statement() {
                 continue;
             }
+            indelible::undo_pending();
             for path in OPEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                 let _ = fs::remove_dir_all(path);
             }

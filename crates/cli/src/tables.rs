@@ -48,6 +48,18 @@ pub(crate) fn find(database: &Database, name: &str) -> Result<Table> {
     }
 }
 
+/// The table of this name, to change its definition here. The catalogue of SQL names its tables and
+/// their indexes, and would name them still.
+fn find_typed(database: &Database, name: &str, instead: &str) -> Result<Table> {
+    let table = find(database, name)?;
+    if table.definition().owner == Owner::Sql {
+        bail!(
+            "table `{name}` was made by SQL, whose catalogue names it; use {instead} in `indelible sql`"
+        );
+    }
+    Ok(table)
+}
+
 /// Prints the columns of a table, and to people its indexes and its size as well.
 pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
     let database = reading::open(&args.path)?;
@@ -182,7 +194,7 @@ fn create_table(args: &CreateTableArgs, format: Format) -> Result<()> {
 
 fn drop_table(args: &TableArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = find(&database, &args.table)?;
+    let table = find_typed(&database, &args.table, "DROP TABLE")?;
     let indexes = table.definition().indexes.len() as u64;
     let rows = database.read(|reader| reader.count(&table, ..))?;
     database.drop_table(&args.table)?;
@@ -221,7 +233,7 @@ fn indexes_of(def: &TableDef) -> Listing {
 
 fn create_index(args: &CreateIndexArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = find(&database, &args.table)?;
+    let table = find_typed(&database, &args.table, "CREATE INDEX")?;
     let uniqueness = if args.unique {
         Uniqueness::Unique
     } else {
@@ -239,7 +251,7 @@ fn create_index(args: &CreateIndexArgs, format: Format) -> Result<()> {
 fn drop_index(args: &IndexArgs, format: Format) -> Result<()> {
     let IndexArgs { path, table, index } = args;
     let database = Database::open(path)?;
-    database.drop_index(&find(&database, table)?, index)?;
+    database.drop_index(&find_typed(&database, table, "DROP INDEX")?, index)?;
     database.close()?;
     let facts = index_facts(index, table, "dropped");
     facts.print_as(&format!("dropped index {index} of table {table}"), format)

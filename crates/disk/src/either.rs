@@ -43,6 +43,10 @@ impl<A: Directory, B: Directory> Directory for Either<A, B> {
         of_either!(self, directory => directory.rename(from, to))
     }
 
+    fn rename_new(&self, from: &str, to: &str) -> Result<()> {
+        of_either!(self, directory => directory.rename_new(from, to))
+    }
+
     fn sync(&self, site: &'static Site) -> Result<()> {
         of_either!(self, directory => directory.sync(site))
     }

@@ -270,6 +270,10 @@ impl<D: Directory> Directory for EmulatedDirectory<D> {
         self.inner.rename(from, to)
     }
 
+    fn rename_new(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.rename_new(from, to)
+    }
+
     fn sync(&self, site: &'static Site) -> Result<()> {
         self.inner.sync(site)?;
         self.device.sync_names();

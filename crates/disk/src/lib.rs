@@ -26,7 +26,9 @@ mod error;
 mod io_threads;
 mod native;
 mod output;
+mod pending;
 mod profile;
+mod rename;
 pub mod simulated;
 
 pub use arm::Arm;
@@ -36,6 +38,7 @@ pub use emulated::{
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
 pub use output::{Existing, OutputFile};
+pub use pending::{Pending, undo_pending};
 use pmem::Site;
 pub use profile::{FileProfile, Waits};
 use std::ops::AddAssign;
@@ -65,6 +68,19 @@ pub trait Directory: Send + 'static {
 
     /// Renames a file over another, atomically; durable after [`Directory::sync`].
     fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// As [`Directory::rename`], but fails if there is a file of the new name. On devices that one
+    /// process alone has, a check is enough.
+    fn rename_new(&self, from: &str, to: &str) -> Result<()> {
+        if self.exists(to)? {
+            return Err(DiskError::Io {
+                action: "rename to a new name",
+                path: to.into(),
+                source: std::io::ErrorKind::AlreadyExists.into(),
+            });
+        }
+        self.rename(from, to)
+    }
 
     /// Makes creations, removals and renames durable.
     fn sync(&self, site: &'static Site) -> Result<()>;

@@ -15,6 +15,7 @@
 
 use crate::blocks::{BLOCK_BYTES, Blocks, are_whole, is_aligned};
 use crate::io_threads::IoThreads;
+use crate::rename::rename_new;
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::{Access, Site};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
@@ -235,6 +236,12 @@ impl Directory for NativeDirectory {
         self.check()?;
         let path = self.file_path(from)?;
         fs::rename(&path, self.file_path(to)?).map_err(|e| io_error("rename", &path, e))
+    }
+
+    fn rename_new(&self, from: &str, to: &str) -> Result<()> {
+        self.check()?;
+        let (path, new) = (self.file_path(from)?, self.file_path(to)?);
+        rename_new(&path, &new).map_err(|e| io_error("rename to a new name", &path, e))
     }
 
     fn sync(&self, _site: &'static Site) -> Result<()> {

@@ -15,6 +15,8 @@
 //! this name only; the others keep the old content. Access control lists and extended attributes
 //! are not carried over.
 
+use crate::pending::Pending;
+use crate::rename::rename_new;
 use pmem::{Site, site};
 use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -53,23 +55,16 @@ enum Sink {
     Socket(UnixStream),
 }
 
-/// A complete or unfinished file under its temporary name, which is removed on drop.
+/// A complete or unfinished file under its temporary name, which is removed on drop, and when a
+/// signal ends the process.
 #[derive(Debug)]
 struct Unnamed {
     temporary: PathBuf,
     path: PathBuf,
     /// The mode of the file to replace.
     mode: Option<Permissions>,
-    has_its_name: bool,
-}
-
-impl Drop for Unnamed {
-    fn drop(&mut self) {
-        if !self.has_its_name {
-            // The writing has failed already; a file that cannot be removed is the smaller problem.
-            let _ = fs::remove_file(&self.temporary);
-        }
-    }
+    /// Removes it.
+    pending: Pending,
 }
 
 impl OutputFile {
@@ -117,11 +112,13 @@ impl OutputFile {
                 Err(error) => return Err(no_room_beside(&path, error)),
             }
         };
+        let unfinished = temporary.clone();
         let unnamed = Unnamed {
+            // The writing has failed then; a file that cannot be removed is the smaller problem.
+            pending: Pending::new(move || drop(fs::remove_file(&unfinished))),
             temporary,
             path,
             mode: old.map(Metadata::permissions),
-            has_its_name: false,
         };
         if let Some(old) = old {
             keep_owner(&file, old)?;
@@ -161,8 +158,8 @@ impl OutputFile {
 
     /// Completes the file: when this returns `Ok`, it is durable under its name. The caller has
     /// flushed its buffers.
-    pub fn finish(mut self) -> io::Result<()> {
-        match (&self.sink, &mut self.unnamed) {
+    pub fn finish(self) -> io::Result<()> {
+        match (&self.sink, self.unnamed) {
             (Sink::File(file), Some(unnamed)) => unnamed.take_name(file),
             (Sink::File(file), None) => sync(file, site!("output.in-place")),
             (Sink::Socket(_), _) => Ok(()),
@@ -171,16 +168,20 @@ impl OutputFile {
 }
 
 impl Unnamed {
-    fn take_name(&mut self, file: &File) -> io::Result<()> {
+    fn take_name(self, file: &File) -> io::Result<()> {
         if let Some(mode) = &self.mode {
             file.set_permissions(mode.clone())?;
-        } else if fs::symlink_metadata(&self.path).is_ok() {
-            // The file came meanwhile, and replacing it was not allowed.
-            return Err(exists());
         }
         sync(file, site!("output.bytes"))?;
-        fs::rename(&self.temporary, &self.path)?;
-        self.has_its_name = true;
+        let (from, to) = (&self.temporary, &self.path);
+        self.pending.finish(|| match self.mode {
+            Some(_) => fs::rename(from, to),
+            // A file that came meanwhile may not be replaced.
+            None => rename_new(from, to).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => exists(),
+                _ => error,
+            }),
+        })?;
         // commit point: what has the name now is whole; the sync makes the name durable.
         sync(&File::open(parent(&self.path))?, site!("output.name"))
     }

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::sync::Barrier;
 
 /// A directory that goes away with the test.
 struct Scratch(PathBuf);
@@ -105,6 +106,26 @@ fn a_file_that_comes_meanwhile_stays() {
     assert_eq!(late.finish().unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!(fs::read(&path).unwrap(), b"early");
     assert_eq!(scratch.names(), ["out"]);
+}
+
+/// Two writers of one new name found it free, both renamed their files, and both reported success.
+#[test]
+fn of_two_writers_at_once_one_is_refused() {
+    let scratch = Scratch::new("race");
+    for round in 0..50 {
+        let path = scratch.at(&round.to_string());
+        let both = Barrier::new(2);
+        let finish = || {
+            let file = OutputFile::create(&path, Existing::Refuse, 0o640).unwrap();
+            both.wait();
+            file.finish().is_ok()
+        };
+        let done = std::thread::scope(|scope| {
+            let other = scope.spawn(finish);
+            [finish(), other.join().unwrap()]
+        });
+        assert_eq!(done.iter().filter(|done| **done).count(), 1);
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use rebuild::{Archive, Rebuild};
 
 use disk::simulated::SimulatedDirectory;
 use disk::{EmulatedDirectory, IoMode, NativeDirectory};
-use pmem::Either;
+use pmem::{Access, Either};
 use std::path::Path;
 use storage::engine::{Decide, Engine, EngineOptions, Method};
 use storage::{Platform, Result};
@@ -33,6 +33,11 @@ pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDir
 /// The files of a directory of this machine, for reading and writing through the system's cache.
 pub fn files_in(path: &Path) -> disk::Result<Files> {
     NativeDirectory::open(path, IoMode::Buffered).map(Either::First)
+}
+
+/// As [`files_in`], without the right to write.
+pub fn files_to_read(path: &Path) -> disk::Result<Files> {
+    NativeDirectory::open_for(Access::Read, path, IoMode::Buffered).map(Either::First)
 }
 
 /// As [`EngineSource::create_engine`](storage::EngineSource::create_engine), on any platform.

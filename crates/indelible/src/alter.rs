@@ -7,7 +7,7 @@
 //! or after it leaves one whole table. All partitions are held meanwhile.
 
 use crate::database::Database;
-use crate::definitions::{leave, make, number};
+use crate::definitions::{drop_elsewhere, leave, make, number};
 use crate::error::{Error, Result};
 use crate::options::random_identity;
 use crate::scan::{key_after, whole_table};
@@ -249,11 +249,10 @@ impl Database {
         tables.remove(table.name());
         tables.insert(def.name, new.clone());
         drop(tables);
-        for partition in 1..core.descriptor.partitions {
-            session.define(partition, |engine| engine.drop_table(table.entry.id))?;
-        }
+        drop_elsewhere(&mut session, table.entry.id);
         drop(session);
-        self.forget_statistics(table.name())?;
+        // The new table is there; statistics of the old number count for nothing.
+        let _ = self.forget_statistics(table.name());
         Ok(new)
     }
 }

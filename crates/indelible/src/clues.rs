@@ -6,8 +6,8 @@
 //! repair opens each partition by them, and the opening checks every header whole. The number of
 //! partitions is not among the clues, because a lost partition leaves none.
 
-use crate::descriptor::partition_of;
 use crate::error::Result;
+use crate::file_names::partition_of;
 use disk::{Directory, File};
 use storage::Platform;
 use storage::engine::{Guard, LogKind, Method, PageAxes, PagesKind};

@@ -128,11 +128,14 @@ impl Database {
     }
 
     /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes
-    /// from 16 on and the key of the hash in its keys; durable when it returns.
+    /// from 16 on, the key of the hash in its keys and the table that it replaces; durable when it
+    /// returns.
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
         if let KeyRule::Truncated { hash_key } = &mut def.keys {
             *hash_key = random_identity();
         }
+        // A definition from elsewhere names a table there.
+        def.replaces = None;
         def.validate()?;
         let mut session = self.hold_all()?;
         if self.table(&def.name).is_ok() {
@@ -146,17 +149,27 @@ impl Database {
 
     /// Drops a table with its rows and indexes; durable when it returns.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        let mut session = self.hold_all()?;
+        let session = self.hold_all()?;
         let table = self.table(name)?;
-        self.core.shared.prepared.check_unused(&table)?;
-        let id = table.entry.id;
-        leave(&mut session, &table)?;
-        self.core.tables().remove(name);
-        for partition in 1..self.core.descriptor.partitions {
-            session.define(partition, |engine| engine.drop_table(id))?;
-        }
+        self.drop_held(session, &table)
+    }
+
+    /// As [`Database::drop_table`], unless another table has the name of this one by now.
+    pub(crate) fn drop_this(&self, table: &Table) -> Result<()> {
+        let session = self.hold_all()?;
+        table.check(self.core.serial)?;
+        self.drop_held(session, table)
+    }
+
+    fn drop_held(&self, mut session: Session<'_>, table: &Table) -> Result<()> {
+        self.core.shared.prepared.check_unused(table)?;
+        leave(&mut session, table)?;
+        self.core.tables().remove(table.name());
+        drop_elsewhere(&mut session, table.entry.id);
         drop(session);
-        self.forget_statistics(name)
+        // The table is gone; statistics of another number count for nothing.
+        let _ = self.forget_statistics(table.name());
+        Ok(())
     }
 
     /// Builds a secondary index over the rows that are there; durable when it returns. With
@@ -232,10 +245,10 @@ impl Database {
         };
         for partition in 0..core.descriptor.partitions {
             // commit point: without it in partition 0, which comes first, the index is gone.
-            session
-                .define(partition, |engine| engine.drop_index(entry.id, index.id))
-                .map_err(|error| error.of_drop(core.descriptor.method))?;
+            let dropped = session.define(partition, |engine| engine.drop_index(entry.id, index.id));
+            // The next opening drops it elsewhere if that fails now.
             if partition == 0 {
+                dropped.map_err(|error| error.of_drop(core.descriptor.method))?;
                 entry.set_current(
                     shape_of(&mut session, entry.id)?,
                     core.descriptor.partitions,
@@ -319,6 +332,14 @@ pub(crate) fn leave(session: &mut Session<'_>, table: &Table) -> Result<()> {
         .map_err(|error| error.of_drop(method))?;
     table.entry.dropped.store(true, Ordering::Release);
     Ok(())
+}
+
+/// Drops a table that partition 0 does not have any more from the others. It is gone in any case:
+/// the next opening drops what cannot be dropped now.
+pub(crate) fn drop_elsewhere(session: &mut Session<'_>, id: TableId) {
+    for partition in 1..session.core.descriptor.partitions {
+        let _ = session.define(partition, |engine| engine.drop_table(id));
+    }
 }
 
 /// Numbers a new table. Its indexes keep their numbers below those that the commit table hands out.

@@ -31,18 +31,14 @@
 //! | zero | 76 | 48 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
-use crate::commit_table::{COMMIT_TABLE, COMMIT_TABLE_NEW};
 use crate::error::{Error, Result};
-use crate::roster::Roster;
+pub(crate) use crate::file_names::DESCRIPTOR;
+use crate::file_names::{DESCRIPTOR_NEW, is_ours, partition_of};
+use crate::roster::{ROSTER_HEAD_BYTES, Roster};
 use disk::{Directory, File};
 use pmem::{Domain, Site, site};
 use storage::engine::{FenceOrder, Method};
 use storage::record::LayoutKind;
-
-/// The descriptor's file name.
-pub(crate) const DESCRIPTOR: &str = "indelible.db";
-/// The name under which it is written until it is complete.
-const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
 const VERSION: u32 = 2;
@@ -51,6 +47,8 @@ const ROSTERS_AT: u64 = 4096;
 /// Bytes of a place for a roster are a multiple of this.
 const ROSTER_BYTES: usize = 4096;
 const ROSTER_BYTES_AT: usize = 72;
+/// The longest roster that is believed, with about a million files.
+const ROSTER_BYTES_MAX: u64 = 64 << 20;
 const ENDIANNESS: u32 = 0x0A0B_0C0D;
 /// Length of the record.
 pub(crate) const BYTES: usize = 128;
@@ -146,9 +144,16 @@ impl Descriptor {
             return Err(damaged(format!("it has {found} bytes instead of {wanted}")));
         }
         let mut newest: Option<Roster> = None;
-        let mut bytes = vec![0; room as usize];
         for place in 0..2 {
-            file.read_at(ROSTERS_AT + place * room, &mut bytes)?;
+            let at = ROSTERS_AT + place * room;
+            let mut head = [0; ROSTER_HEAD_BYTES];
+            file.read_at(at, &mut head)?;
+            let length = u64::from(Roster::length(head)).max(head.len() as u64);
+            if length > room.min(ROSTER_BYTES_MAX) {
+                continue;
+            }
+            let mut bytes = vec![0; length as usize];
+            file.read_at(at, &mut bytes)?;
             let read = Roster::decode(&bytes, recorded.database_id);
             newest = newest
                 .into_iter()
@@ -320,23 +325,6 @@ fn no_descriptor(names: &[String]) -> Error {
     }
 }
 
-/// Whether a file is the descriptor, complete or not.
-pub(crate) fn is_descriptor(name: &str) -> bool {
-    [DESCRIPTOR, DESCRIPTOR_NEW].contains(&name)
-}
-
-/// Whether a file name is one of a database.
-pub(crate) fn is_ours(name: &str) -> bool {
-    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE, COMMIT_TABLE_NEW].contains(&name)
-        || partition_of(name).is_some()
-}
-
-/// The partition that a file with this name belongs to: `p3.pool` is one of partition 3.
-pub(crate) fn partition_of(name: &str) -> Option<u32> {
-    let (number, _) = name.strip_prefix('p')?.split_once('.')?;
-    number.parse().ok()
-}
-
 fn damaged(detail: impl Into<String>) -> Error {
     Error::DamagedDescriptor {
         detail: detail.into(),
@@ -438,6 +426,32 @@ mod tests {
                 "bit {bit} went unnoticed"
             );
         }
+    }
+
+    /// A descriptor could ask for gigabytes of memory, with a file that is long and empty.
+    #[test]
+    fn a_list_of_files_is_read_as_long_as_it_is() {
+        let path = std::env::temp_dir().join(format!("indelible-long-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let files = engines::files_in(&path).unwrap();
+        let room = u32::MAX / 4096 * 4096;
+        let mut record = sample().encode();
+        record[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        record[ROSTER_BYTES_AT..ROSTER_BYTES_AT + 4].copy_from_slice(&room.to_le_bytes());
+        seal(&mut record);
+        std::fs::write(path.join(DESCRIPTOR), record).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(path.join(DESCRIPTOR));
+        let file = file.unwrap();
+        file.set_len(ROSTERS_AT + 2 * u64::from(room)).unwrap();
+        for length in [0, room] {
+            std::os::unix::fs::FileExt::write_all_at(&file, &length.to_le_bytes(), ROSTERS_AT + 4)
+                .unwrap();
+            let error = Descriptor::read_whole(&files).unwrap_err();
+            assert!(matches!(error, Error::DamagedDescriptor { .. }), "{error}");
+        }
+        std::fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

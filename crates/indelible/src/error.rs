@@ -9,7 +9,7 @@ use crate::holder::Holder;
 use crate::limits::ProcessLimit;
 use disk::DiskError;
 use pmem::PmemError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use storage::engine::Method;
 use storage::record::{RecordError, SchemaError};
 use storage::{DuplicateKey, StorageError};
@@ -48,6 +48,19 @@ pub enum Error {
         /// The link that names it.
         link: PathBuf,
     },
+    /// The directory is a copy of a database, without its log or archive: the link leads to those
+    /// of the original. Copy them too, and let the link lead to the copy.
+    #[error("the link {link} leads to {path}, which belongs to another database, {owner}: a copied directory has the links \
+        of the original; copy {path} as well, and make the link lead to the copy",
+        path = .path.display(), owner = .owner.display(), link = .link.display())]
+    LogOfAnother {
+        /// The directory of the log or the archive.
+        path: Box<Path>,
+        /// The database that it belongs to.
+        owner: Box<Path>,
+        /// The link that leads there.
+        link: Box<Path>,
+    },
     /// The directory is not empty, so no database can be created there. Open it, or choose an empty
     /// directory.
     #[error("{path} is not empty; open the database that is there, or choose a new \
@@ -55,6 +68,26 @@ pub enum Error {
     Occupied {
         /// The requested directory.
         path: PathBuf,
+    },
+    /// The directory has the log of another database, or of one that was not completed because its
+    /// process was killed. Choose an empty directory.
+    #[error("{path} is not empty: it has the log of {owner}; choose another directory for the log",
+        path = .path.display(), owner = .owner.display())]
+    OccupiedLog {
+        /// The requested directory.
+        path: PathBuf,
+        /// The database.
+        owner: PathBuf,
+    },
+    /// The path cannot be given to a new database. Choose another one.
+    #[error("a new database cannot take the place of {path}, which is {kind}; {remedy}", path = .path.display())]
+    FixedPlace {
+        /// The requested directory.
+        path: PathBuf,
+        /// The object that is there.
+        kind: &'static str,
+        /// The remedy.
+        remedy: &'static str,
     },
     /// The path names something else than a database. Correct the path.
     #[error("{path} is not a database: {reason}", path = .path.display())]

@@ -2,15 +2,16 @@
 //!
 //! They have fixed numbers below those of other tables, so they are found without a name. One is
 //! made when it is first asked for. They are not in [`Database::tables`] nor in the text of a
-//! `dump`; backups, conversions and `verify` have them like all others. A restored database numbers
-//! its other tables anew, so a row here names a table by its name if it is to outlive that.
+//! `dump`; backups, conversions and `verify` have them like all others, except that copies leave
+//! statistics out. A restored database numbers its other tables anew, so a row here names a table
+//! by its name if it is to outlive that.
 //!
 //! Writes of the typed interface are refused, as in all tables whose constraints SQL keeps.
 
 use crate::commit_table::FIRST_IDENTIFIER;
 use crate::core::Core;
 use crate::database::Database;
-use crate::definitions::{leave, make};
+use crate::definitions::{drop_elsewhere, leave, make};
 use crate::error::{Error, Result};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -99,6 +100,12 @@ impl HiddenTable {
     }
 }
 
+/// Whether a copy of the database has this table. Statistics name tables by their numbers, which a
+/// copy gives anew, and closing the copy would write counts of its own.
+pub(crate) fn is_copied(id: TableId) -> bool {
+    id != HiddenTable::Statistics.id()
+}
+
 /// Whether a table is one of the database's own.
 pub(crate) fn is_hidden(id: TableId) -> bool {
     u64::from(id.0) < FIRST_IDENTIFIER
@@ -109,6 +116,12 @@ impl Core {
     pub(crate) fn hidden_table(&self, which: HiddenTable) -> Option<Table> {
         let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
         hidden.get(&which.id()).cloned()
+    }
+
+    /// Whether a hidden table of this number is there.
+    pub(crate) fn has_hidden(&self, id: TableId) -> bool {
+        let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
+        hidden.contains_key(&id)
     }
 
     fn hidden_tables(&self) -> RwLockWriteGuard<'_, BTreeMap<TableId, Table>> {
@@ -155,9 +168,7 @@ impl Database {
         let id = table.entry.id;
         leave(&mut session, table)?;
         self.core.hidden_tables().remove(&id);
-        for partition in 1..self.core.descriptor.partitions {
-            session.define(partition, |engine| engine.drop_table(id))?;
-        }
+        drop_elsewhere(&mut session, id);
         Ok(())
     }
 }

@@ -108,19 +108,23 @@ mod core;
 mod database;
 mod definitions;
 mod descriptor;
+mod directories;
 mod drop_in_steps;
 mod emulated;
 mod error;
+mod file_names;
 mod hidden;
 mod holder;
 mod inspect;
 mod key;
 mod key_value;
 mod limits;
+mod links;
 mod lock_policy;
 mod log_marks;
 #[cfg(test)]
 mod model;
+mod new_database;
 mod open;
 mod operations;
 mod options;
@@ -190,9 +194,10 @@ pub use trace::{Trace, TraceAction, TraceOperation, TraceSummary, TraceTable};
 pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
-pub use disk::{DiskCounters, DiskError, IoMode};
+pub use disk::{DiskCounters, DiskError, IoMode, undo_pending};
 pub use engines::is_page_file;
 pub use engines::{Files, ModelledMemories};
+pub use new_database::NewDatabase;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive};
 pub use storage::engine::{

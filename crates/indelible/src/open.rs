@@ -90,6 +90,9 @@ impl Database {
         options.check_against(&recorded)?;
         native.devices.pages = options.io_mode();
         native.begin_archive(options.archive_path())?;
+        if access == Access::Write {
+            native.take_links()?;
+        }
         if options.domain.is_none() {
             native.devices.options = native_options(options, recorded.domain);
         }
@@ -436,12 +439,15 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
     Ok(())
 }
 
-/// Drops the tables of partition 0 that replace a table which is still there.
+/// Drops the tables of partition 0 that replace a table which is still there. A table replaces only
+/// one that was made before it: copies that earlier versions have made may name the number of
+/// another, later one.
 fn drop_unfinished(first: &mut dyn Engine, access: Access) -> Result<()> {
     let tables = first.tables();
     let is_there = |id: TableId| tables.iter().any(|table| table.def.id == id);
     for table in &tables {
-        if table.def.replaces.is_some_and(is_there) {
+        let replaced = table.def.replaces.filter(|old| *old < table.def.id);
+        if replaced.is_some_and(is_there) {
             writable(access, 0)?;
             first.idle()?.drop_table(table.def.id)?;
         }
@@ -474,5 +480,39 @@ fn at(path: &Path, error: Error) -> Error {
             reason,
         },
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definitions::{make, number};
+    use storage::record::{Column, DataType, TableDef};
+
+    /// Copies that earlier versions have made keep the number of the table that was replaced in
+    /// their source. Another table got that number here, and the next opening dropped the copied
+    /// one.
+    #[test]
+    fn a_table_replaces_no_later_one() {
+        let path = std::env::temp_dir().join(format!("indelible-replaces-{}", std::process::id()));
+        let options = Options::new().method(Method::NvmInp);
+        let database = Database::create(&path, &options).unwrap();
+        let columns = vec![Column::new("id", DataType::Int64)];
+        let mut def = TableDef::new(TableId(0), "copied", columns, vec![0]);
+        number(&mut def, &database.core).unwrap();
+        def.replaces = Some(TableId(def.id.0 + 1));
+        let mut session = database.hold_all().unwrap();
+        drop(make(&mut session, &def).unwrap());
+        drop(session);
+        let later = database.create_table("later");
+        let later = later.column("id", DataType::Int64).create().unwrap();
+        assert_eq!(Some(later.id()), def.replaces);
+        drop((later, database));
+        let database = Database::open(&path).unwrap();
+        let tables = database.tables();
+        let names: Vec<&str> = tables.iter().map(Table::name).collect();
+        assert_eq!(names, ["copied", "later"]);
+        drop((tables, database));
+        std::fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -5,33 +5,32 @@
 //! there is no stale lock file to clean up. The lock is taken before the first file is read and
 //! held until the platform is dropped, after the engines.
 //!
-//! The log can have a directory of its own, on a device that suits it, to which the symbolic link
-//! [`LOG_LINK`] in the database's directory points. That directory then has everything but the
-//! pages: the files of the log, and the parts in durable memory. It is locked as well. The link
-//! [`ARCHIVE_LINK`] points to the directory to which the log of a page method moves records that
-//! recovery no longer needs, instead of discarding them.
+//! The log can have a directory of its own, on a device that suits it, to which a symbolic link in
+//! the database's directory points ([`links`](crate::links)). That directory then has everything
+//! but the pages: the files of the log, and the parts in durable memory. Another link points to the
+//! directory to which the log of a page method moves records that recovery no longer needs, instead
+//! of discarding them. Both directories are locked as well.
 
 use crate::commit_pool::{self, Creation};
 use crate::commit_table::COMMIT_TABLE;
 use crate::descriptor::{self, Descriptor};
+use crate::directories::has_at_most;
+pub(crate) use crate::directories::{io_error, is_empty_directory, make_directory, sync_parent};
 use crate::error::{Error, Result};
+use crate::file_names;
 use crate::holder::Holder;
 use crate::limits;
+use crate::links;
 use crate::options::Options;
 use disk::IoMode;
 use engines::{Files, NativeDevices};
 use pmem::device::{Medium, NativeOptions, NativeSource};
 use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use storage::engine::{Decide, Engine, EngineOptions, Method};
 use storage::{EngineSource, Platform};
 
-/// The link to the directory of the log.
-const LOG_LINK: &str = "log";
-/// The link to the archive of the log.
-const ARCHIVE_LINK: &str = "archive";
 /// Beginnings of the names of files that find out what a new database's directory allows; the
 /// number of the process follows.
 const PROBE_MEDIUM: &str = ".indelible-medium-";
@@ -43,28 +42,31 @@ const PROBE_BYTES: u64 = 4096;
 /// A directory of the operating system, locked.
 pub struct NativePlatform {
     pub(crate) devices: NativeDevices,
-    _locks: Vec<DirectoryLock>,
+    locks: Vec<DirectoryLock>,
 }
 
 impl NativePlatform {
     /// Locks an existing directory, which takes no right to write.
     pub fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
-        let mut locks = vec![lock_directory(path, access)?];
-        let log = log_directory(path)?;
-        if let Some(log) = &log {
-            locks.push(lock_directory(log, access)?);
-        }
-        Ok(Self {
+        let mut native = Self {
+            locks: vec![lock_directory(path, access)?],
             devices: NativeDevices {
                 path: path.to_owned(),
-                log,
-                archive: archive_directory(path)?,
+                log: links::log_directory(path)?,
+                archive: links::archive_directory(path)?,
                 access,
                 options,
                 pages: IoMode::Buffered,
             },
-            _locks: locks,
-        })
+        };
+        if access == Access::Write {
+            native.check_owner()?;
+        }
+        if let Some(log) = &native.devices.log {
+            native.locks.push(lock_directory(log, access)?);
+        }
+        native.lock_archive()?;
+        Ok(native)
     }
 
     /// Makes and locks the directory of a new database, and checks that one can be made there.
@@ -72,13 +74,7 @@ impl NativePlatform {
         make_directory(path)?;
         clear_cut_off(path)?;
         // An existing database keeps its log: the checks below report it.
-        let is_new = is_empty_directory(path);
-        if let Some(log) = options.log_path().filter(|_| is_new) {
-            link_log(path, log)?;
-        }
-        if let Some(archive) = options.archive_path().filter(|_| is_new) {
-            link_archive(path, archive)?;
-        }
+        let made = links::make_missing(path, options)?;
         let new = || {
             let native = native_options(options, options.domain);
             let mut native = Self::new(path, Access::Write, native)?;
@@ -88,16 +84,53 @@ impl NativePlatform {
             native.check_archive(options.archive_path())?;
             native.check_writable()?;
             native.check_domain()?;
+            native.take_links()?;
             Ok(native)
         };
         let prepared = new();
-        if prepared.is_err() && is_new {
-            for link in [LOG_LINK, ARCHIVE_LINK] {
+        if prepared.is_err() {
+            for link in made {
                 // The first error is the one to report.
-                let _ = fs::remove_file(path.join(link));
+                let _ = fs::remove_file(link);
             }
         }
         prepared
+    }
+
+    /// Fails if the log or the archive is that of another database, of which this one is a copy.
+    fn check_owner(&self) -> Result<()> {
+        let devices = &self.devices;
+        if let Some(log) = &devices.log {
+            links::check_owner(&devices.path, links::LOG, log)?;
+        }
+        if let Some(archive) = &devices.archive {
+            links::check_owner(&devices.path, links::ARCHIVE, archive)?;
+        }
+        Ok(())
+    }
+
+    /// Notes in the directories of the log and of the archive that they are of this database.
+    pub(crate) fn take_links(&self) -> Result<()> {
+        links::note_all(&self.devices.path)
+    }
+
+    /// Locks the archive. One that is in the directory of the log, as earlier versions allowed, is
+    /// locked with that.
+    fn lock_archive(&mut self) -> Result<()> {
+        let Some(archive) = &self.devices.archive else {
+            return Ok(());
+        };
+        let log = self.devices.log.as_deref();
+        if !log.is_some_and(|log| links::is_same(log, archive)) {
+            let lock = lock_directory(archive, self.devices.access)?;
+            self.locks.push(lock);
+        }
+        Ok(())
+    }
+
+    /// Its locks, which last longer than it.
+    pub(crate) fn take_locks(&mut self) -> Vec<DirectoryLock> {
+        std::mem::take(&mut self.locks)
     }
 
     /// Limits the addresses reserved for each memory, so that those of all partitions fit.
@@ -168,7 +201,7 @@ impl NativePlatform {
             ),
             format!(
                 "leave the option out; a log that was moved is found through the symbolic link {}",
-                self.devices.path.join(LOG_LINK).display()
+                self.devices.path.join(links::LOG).display()
             ),
         ))
     }
@@ -194,7 +227,7 @@ impl NativePlatform {
             ),
             format!(
                 "leave the option out; an archive that was moved is found through the symbolic link {}",
-                self.devices.path.join(ARCHIVE_LINK).display()
+                self.devices.path.join(links::ARCHIVE).display()
             ),
         ))
     }
@@ -205,8 +238,9 @@ impl NativePlatform {
         if let (Some(asked), None, Access::Write) =
             (asked, &self.devices.archive, self.devices.access)
         {
-            link_archive(&self.devices.path, asked)?;
-            self.devices.archive = archive_directory(&self.devices.path)?;
+            links::make_archive(&self.devices.path, asked)?;
+            self.devices.archive = links::archive_directory(&self.devices.path)?;
+            self.lock_archive()?;
         }
         Ok(())
     }
@@ -241,7 +275,13 @@ impl NativePlatform {
         if let Some(log) = &self.devices.log
             && !is_empty_directory(log)
         {
-            return Err(Error::Occupied { path: log.clone() });
+            let path = log.clone();
+            return Err(match links::owner_of(log) {
+                Some(owner) if !links::is_same(&owner, &self.devices.path) => {
+                    Error::OccupiedLog { path, owner }
+                }
+                _ => Error::Occupied { path },
+            });
         }
         let links =
             usize::from(self.devices.log.is_some()) + usize::from(self.devices.archive.is_some());
@@ -307,21 +347,6 @@ impl EngineSource for NativePlatform {
     }
 }
 
-/// Makes the directory of a new database durably, if it does not exist.
-pub(crate) fn make_directory(path: &Path) -> Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_dir() => Err(Error::NotADatabase {
-            path: path.to_owned(),
-            reason: "it is a file; a database is a directory, so choose another path".into(),
-        }),
-        Ok(_) => Ok(()),
-        Err(_) => {
-            fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
-            sync_parent(path)
-        }
-    }
-}
-
 /// Removes what is left of a creation that was cut off: its probes, and its files if nothing could
 /// be stored in them. The commit table goes last, because it says so.
 fn clear_cut_off(path: &Path) -> Result<()> {
@@ -344,7 +369,7 @@ fn clear_cut_off(path: &Path) -> Result<()> {
             if name == descriptor::DESCRIPTOR {
                 return Ok(());
             }
-            has_partitions |= descriptor::partition_of(name).is_some();
+            has_partitions |= file_names::partition_of(name).is_some();
         }
     }
     let is_cut_off = match commit_pool::creation(&native.memories(0)) {
@@ -358,11 +383,15 @@ fn clear_cut_off(path: &Path) -> Result<()> {
     }
     for directory in &directories {
         remove_where(directory, |name| {
-            descriptor::is_ours(name) && name != COMMIT_TABLE
+            file_names::is_ours(name) && name != COMMIT_TABLE
         })?;
     }
     for directory in &directories {
         remove_where(directory, |name| name == COMMIT_TABLE)?;
+    }
+    if let Some(log) = &native.devices.log {
+        links::forget_owner(path, log)
+            .map_err(|source| io_error("remove files in", log, source))?;
     }
     Ok(())
 }
@@ -392,63 +421,6 @@ fn remove_where(directory: &Path, is_meant: impl Fn(&str) -> bool) -> Result<()>
     })
 }
 
-/// Gives the log of a new database a directory of its own, which is made if it does not exist, and
-/// a link to it.
-fn link_log(path: &Path, log: &Path) -> Result<()> {
-    make_directory(log)?;
-    let target = fs::canonicalize(log).map_err(|source| io_error("find", log, source))?;
-    if fs::canonicalize(path).is_ok_and(|path| path == target) {
-        return Err(Error::option(
-            "log_directory",
-            format!("{} is the directory of the database itself", log.display()),
-            "give another directory, or leave the option out",
-        ));
-    }
-    let link = path.join(LOG_LINK);
-    symlink(&target, &link).map_err(|source| io_error("create", &link, source))
-}
-
-/// Gives the log of a database an archive in a directory, which is made if it does not exist, and a
-/// link to it.
-fn link_archive(path: &Path, archive: &Path) -> Result<()> {
-    make_directory(archive)?;
-    let target = fs::canonicalize(archive).map_err(|source| io_error("find", archive, source))?;
-    if fs::canonicalize(path).is_ok_and(|path| path == target) {
-        return Err(Error::option(
-            "archive",
-            format!(
-                "{} is the directory of the database itself",
-                archive.display()
-            ),
-            "give another directory, better on another disk, or leave the option out",
-        ));
-    }
-    let link = path.join(ARCHIVE_LINK);
-    symlink(&target, &link).map_err(|source| io_error("create", &link, source))?;
-    sync_parent(&link)
-}
-
-/// The directory of the log of a database, if the log has its own.
-fn log_directory(path: &Path) -> Result<Option<PathBuf>> {
-    let link = path.join(LOG_LINK);
-    linked(&link).map_err(|path| Error::MissingLog { path, link })
-}
-
-/// The directory of the archive of a database's log, if there is one.
-fn archive_directory(path: &Path) -> Result<Option<PathBuf>> {
-    let link = path.join(ARCHIVE_LINK);
-    linked(&link).map_err(|path| Error::MissingArchive { path, link })
-}
-
-/// Target of a link, if there is a link; the error is the target that does not exist.
-fn linked(link: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
-    match fs::read_link(link) {
-        Ok(target) if link.is_dir() => Ok(Some(target)),
-        Ok(target) => Err(target),
-        Err(_) => Ok(None),
-    }
-}
-
 /// Fails unless there is a directory to open.
 pub(crate) fn find_directory(path: &Path) -> Result<()> {
     match fs::metadata(path) {
@@ -464,27 +436,9 @@ pub(crate) fn find_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the name of a new directory durable.
-pub(crate) fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|source| io_error("sync", parent, source))
-}
-
-pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io {
-        action,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 /// A lock of a directory: nobody else may open it as a database, or for writing if this opener
 /// reads.
-struct DirectoryLock(File);
+pub(crate) struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
@@ -511,20 +465,16 @@ fn lock_directory(path: &Path, access: Access) -> Result<DirectoryLock> {
     }
 }
 
-/// Whether a path is a directory without files.
-pub(crate) fn is_empty_directory(path: &Path) -> bool {
-    has_at_most(path, 0)
-}
-
-fn has_at_most(path: &Path, entries: usize) -> bool {
-    fs::read_dir(path).is_ok_and(|found| found.count() <= entries)
-}
-
 /// Removes the files that a creation has made, and the directory unless it was there before. The
 /// directory of the log stays.
 pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result<()> {
-    if let Ok(log) = fs::read_link(path.join(LOG_LINK)) {
+    if let Some(log) = links::target_of(&path.join(links::LOG)) {
         remove_own_files(&log)?;
+    }
+    for link in [links::LOG, links::ARCHIVE] {
+        if let Some(other) = links::target_of(&path.join(link)) {
+            links::forget_owner(path, &other)?;
+        }
     }
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -555,7 +505,7 @@ fn own_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut own = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
+        if entry.file_name().to_str().is_some_and(file_names::is_ours) {
             own.push(entry.path());
         }
     }

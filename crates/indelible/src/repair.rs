@@ -38,6 +38,8 @@ use storage::{EngineSource, Platform, StorageError, stamp};
 
 /// Prefix of the names of directories with replaced files.
 const REPLACED: &str = "replaced-";
+/// The system's number of an error of the device.
+const EIO: i32 = 5;
 
 /// Whether a repair writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -150,6 +152,8 @@ impl Database {
             return Ok(repaired);
         }
         let mut work = Work::new(path);
+        // Until the work is done or taken back, nobody else may open the database.
+        let _locks = native.take_locks();
         let written = write(&native, source, (&recorded, &roster), &survey, &mut work);
         let checked = written.and_then(|()| {
             let database = Self::open_on(native, &Options::new())?;
@@ -181,6 +185,7 @@ fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descr
     match native.descriptor() {
         Ok(recorded) => candidates.push((Source::Descriptor, recorded)),
         Err(Error::NoDescriptor { .. } | Error::DamagedDescriptor { .. }) => {}
+        Err(error) if is_unreadable(&error) => {}
         Err(other) => return Err(other),
     }
     let memories = native.memories(0);
@@ -206,6 +211,19 @@ fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descr
         ))
     })?;
     Ok((Source::Partitions, recorded, survey))
+}
+
+/// Whether the device cannot give the bytes of a file, or something else has its name.
+fn is_unreadable(error: &Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return error.raw_os_error() == Some(EIO)
+                || error.kind() == std::io::ErrorKind::IsADirectory;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn cannot_be_used(error: &Error) -> Error {
@@ -457,8 +475,26 @@ fn seconds_now() -> u64 {
 struct Work {
     path: PathBuf,
     kept: Option<PathBuf>,
-    /// Each written file, with the copy of the old one if there was one.
-    files: Vec<(PathBuf, Option<PathBuf>)>,
+    /// Each written file, and the place of the old one.
+    files: Vec<(PathBuf, Old)>,
+}
+
+/// The place of a file that is replaced.
+enum Old {
+    /// There was none.
+    None,
+    Copied(PathBuf),
+    /// It could not be read.
+    Moved(PathBuf),
+}
+
+/// Replaces a file by its old copy in one step.
+fn put_back(copy: &Path, file: &Path) -> std::io::Result<()> {
+    let name = file.file_name().unwrap_or_default();
+    let new = file.with_file_name(format!("{}.new", name.display()));
+    fs::copy(copy, &new)?;
+    File::open(&new)?.sync_all()?;
+    fs::rename(&new, file)
 }
 
 impl Work {
@@ -470,18 +506,33 @@ impl Work {
         }
     }
 
-    /// Copies a file aside, if it is there, durably.
+    /// Copies a file aside, if it is there, durably. One that cannot be read is moved.
     fn keep(&mut self, file: &Path) -> Result<()> {
         if !file.exists() {
-            self.files.push((file.to_owned(), None));
+            self.files.push((file.to_owned(), Old::None));
             return Ok(());
         }
         let directory = self.directory()?;
-        let copy = directory.join(file.file_name().unwrap_or_default());
+        let name = file.file_name().unwrap_or_default();
+        let copy = directory.join(name);
         let copied = fs::copy(file, &copy).and_then(|_| File::open(&copy)?.sync_all());
-        copied.map_err(|source| io_error("copy", file, source))?;
-        platform::sync_parent(&copy)?;
-        self.files.push((file.to_owned(), Some(copy)));
+        if copied.is_ok() {
+            platform::sync_parent(&copy)?;
+            self.files.push((file.to_owned(), Old::Copied(copy)));
+            return Ok(());
+        }
+        // The directory may be on another file system than the log.
+        let beside = file.with_file_name(format!("{}.{REPLACED}old", name.display()));
+        let _ = fs::remove_file(&copy);
+        let moved = if fs::rename(file, &copy).is_ok() {
+            copy
+        } else {
+            fs::rename(file, &beside).map_err(|source| io_error("move", file, source))?;
+            beside
+        };
+        platform::sync_parent(&moved)?;
+        platform::sync_parent(file)?;
+        self.files.push((file.to_owned(), Old::Moved(moved)));
         Ok(())
     }
 
@@ -502,11 +553,12 @@ impl Work {
 
     /// Puts everything back as it was.
     fn take_back(self) -> Result<()> {
-        for (file, copy) in &self.files {
-            let put_back = match copy {
-                Some(copy) => fs::copy(copy, file).and_then(|_| File::open(file)?.sync_all()),
-                None if file.exists() => fs::remove_file(file),
-                None => Ok(()),
+        for (file, old) in &self.files {
+            let put_back = match old {
+                Old::Copied(copy) => put_back(copy, file),
+                Old::Moved(moved) => fs::rename(moved, file),
+                Old::None if file.exists() => fs::remove_file(file),
+                Old::None => Ok(()),
             };
             put_back.map_err(|source| io_error("put back", file, source))?;
             platform::sync_parent(file)?;
@@ -569,5 +621,32 @@ mod tests {
             drop(database);
             fs::remove_dir_all(&path).unwrap();
         }
+    }
+
+    /// The lock was given up before the old files were restored, and these were written in place:
+    /// another process could open the database in between, and a crash left half a file.
+    #[test]
+    fn old_files_come_back_in_one_step_and_under_the_lock() {
+        let name = format!("indelible-taken-back-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let options = Options::new().method(Method::NvmInp);
+        Database::create(&path, &options).unwrap().close().unwrap();
+        let mut native =
+            NativePlatform::new(&path, Access::Write, NativeOptions::default()).unwrap();
+        let locks = native.take_locks();
+        let descriptor = path.join(DESCRIPTOR);
+        let mut work = Work::new(&path);
+        work.keep(&descriptor).unwrap();
+        drop(Database::open_on(native, &Options::new()).unwrap());
+        let changed = File::open(&descriptor).unwrap();
+        let before = fs::read(&descriptor).unwrap();
+        work.take_back().unwrap();
+        let mut bytes = vec![0; before.len()];
+        changed.read_exact_at(&mut bytes, 0).unwrap();
+        assert!(bytes == before && fs::read(&descriptor).unwrap() != before);
+        let refused = Database::open(&path).unwrap_err();
+        assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+        drop(locks);
+        fs::remove_dir_all(&path).unwrap();
     }
 }

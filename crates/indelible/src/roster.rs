@@ -29,6 +29,7 @@
 use crate::commit_table::COMMIT_TABLE;
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
+use crate::file_names;
 use disk::{Directory, DiskError, File};
 use pmem::{Access, Extent, MemorySource, Part, site};
 use storage::engine::{LogKind, Method, PagesKind};
@@ -73,6 +74,8 @@ pub(crate) struct Roster {
 
 /// The generation of a database that was just created, whose files have no stamps yet.
 const FIRST: u64 = 1;
+/// Bytes of a roster's checksum and length.
+pub(crate) const ROSTER_HEAD_BYTES: usize = 8;
 
 impl Roster {
     /// The roster of a new database, all of whose files are there.
@@ -142,8 +145,13 @@ impl Roster {
     /// Fails if a file is missing, cut short or an older copy of itself.
     pub(crate) fn check<P: Platform>(&self, platform: &P, recorded: &Descriptor) -> Result<()> {
         let places = Directories::of(platform)?;
-        let mut found = Vec::with_capacity(self.files.len());
-        for listed in &self.files {
+        // Earlier versions have listed files of the user, such as `p0.pool.bak`.
+        let files = self.files.iter();
+        let files: Vec<&Listed> = files
+            .filter(|listed| file_names::is_listed(&listed.name))
+            .collect();
+        let mut found = Vec::with_capacity(files.len());
+        for listed in &files {
             found.push(places.look(platform, recorded, listed)?);
         }
         // An opening that was interrupted, or refused, may have changed anything after its stamps.
@@ -152,7 +160,7 @@ impl Roster {
             generation == Some(self.generation + 1)
         };
         let is_as_closed = self.state == State::Closed && !found.iter().any(has_begun);
-        for (listed, found) in self.files.iter().zip(found) {
+        for (listed, found) in files.into_iter().zip(found) {
             let name = &listed.name;
             let is_stamped = stamp::place(name).is_some();
             // The creation of a ring may be repeated by the next opening, and the first ring tells
@@ -281,6 +289,12 @@ impl Roster {
         bytes
     }
 
+    /// The bytes of a roster with this beginning, as it says.
+    pub(crate) fn length(head: [u8; ROSTER_HEAD_BYTES]) -> u32 {
+        let [.., a, b, c, d] = head;
+        u32::from_le_bytes([a, b, c, d])
+    }
+
     /// The roster at the front of these bytes, if it is whole.
     pub(crate) fn decode(bytes: &[u8], database_id: u128) -> Option<Self> {
         const WHAT: &str = "a roster";
@@ -364,13 +378,8 @@ impl<D: Directory> Directories<D> {
             let Some(directory) = self.directory(place) else {
                 continue;
             };
-            let is_listed = |name: &String| {
-                let passes = ["-spare.", ".tmp", ".new"]
-                    .iter()
-                    .any(|part| name.contains(part));
-                descriptor::is_ours(name) && !descriptor::is_descriptor(name) && !passes
-            };
-            let listed = directory.list()?.into_iter().filter(is_listed);
+            let all = directory.list()?.into_iter();
+            let listed = all.filter(|name| file_names::is_listed(name));
             names.extend(listed.map(|name| (place, name)));
         }
         Ok(names)
@@ -448,7 +457,7 @@ impl<D: Directory> Directories<D> {
             if listed.place == FileLocation::Log {
                 return Ok(None);
             }
-            let source = platform.memories(descriptor::partition_of(name).unwrap_or_default());
+            let source = platform.memories(file_names::partition_of(name).unwrap_or_default());
             let Ok(memory) = source.open(name, Access::Read) else {
                 return Ok(None);
             };
@@ -508,7 +517,7 @@ impl<D: Directory> Directories<D> {
                 }
                 is_right
             } else {
-                let partition = descriptor::partition_of(&name).unwrap_or_default();
+                let partition = file_names::partition_of(&name).unwrap_or_default();
                 let memory = platform.memories(partition).open(&name, Access::Write)?;
                 let mut memory = Extent::new(memory, Part::Other);
                 let word = memory.get(offset, stamp::BYTES);
@@ -598,6 +607,32 @@ impl<T: Send + Sync> Keeper for Held<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::Database;
+    use crate::options::Options;
+    use crate::platform::NativePlatform;
+    use pmem::device::NativeOptions;
+
+    /// Every file with a name such as `p0.pool.bak` was stamped and listed, and once it was gone
+    /// the database did not open any more. Such lists are still there.
+    #[test]
+    fn a_file_of_the_user_that_was_listed_may_be_gone() {
+        let path = std::env::temp_dir().join(format!("indelible-listed-{}", std::process::id()));
+        let options = Options::new().method(Method::NvmInp);
+        Database::create(&path, &options).unwrap().close().unwrap();
+        let native = NativePlatform::new(&path, Access::Write, NativeOptions::default()).unwrap();
+        let files = native.files(0).unwrap();
+        let (recorded, roster) = Descriptor::read_whole(&files).unwrap();
+        let mut roster = roster.unwrap();
+        roster.files.push(Listed {
+            place: FileLocation::Files,
+            bytes: 4096,
+            name: "p0.pool.bak".to_owned(),
+        });
+        recorded.write_roster(&files, &roster).unwrap();
+        drop(native);
+        Database::open(&path).unwrap().close().unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+    }
 
     #[test]
     fn a_roster_is_read_back_and_notices_each_flipped_bit() {

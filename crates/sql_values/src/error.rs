@@ -510,6 +510,9 @@ fn state_of(error: &Error) -> SqlState {
             SqlState::UNDEFINED_FILE
         }
         Error::Occupied { .. }
+        | Error::LogOfAnother { .. }
+        | Error::FixedPlace { .. }
+        | Error::OccupiedLog { .. }
         | Error::NotADatabase { .. }
         | Error::Incomplete { .. }
         | Error::NewerVersion { .. }

@@ -12,7 +12,7 @@ impl Work {
     pub(crate) fn before_the_report(command: &Command) -> Self {
         let writes = |file: &Path| {
             if is_standard(file) {
-                Self::Printing
+                Self::Data
             } else {
                 Self::Done
             }

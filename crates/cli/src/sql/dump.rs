@@ -4,6 +4,7 @@
 //! One transaction at REPEATABLE READ reads everything, so a dump shows one moment. Objects come in
 //! an order in which each finds what it needs: schemas, types, sequences, tables, rows, constraints
 //! and indexes, foreign keys, views by their dependencies, values of sequences. Rows are COPY data.
+//! Roles and privileges are not in it; a dump of a database that has some says so, and fails.
 
 use super::shell::{Outcome, Shell};
 use anyhow::{Context, Result, anyhow};
@@ -28,7 +29,13 @@ fn run(shell: &mut Shell, name: &str, content: Content) -> Result<Outcome> {
     let outcome = write(&mut *shell.client, &mut out, name, content);
     out.flush()?;
     match outcome {
-        Ok(_) => Ok(Outcome::Done),
+        Ok(dumped) => match dumped.check() {
+            Ok(()) => Ok(Outcome::Done),
+            Err(error) => {
+                crate::streams::tell(&format!("indelible: {error}"));
+                Ok(Outcome::Failed)
+            }
+        },
         Err(error) => match error.downcast::<Failed>() {
             Ok(Failed(report)) => {
                 super::report::tell(&report, "", None);
@@ -51,13 +58,33 @@ pub(super) enum Content {
 #[error("{}", .0.message)]
 struct Failed(Report);
 
-/// Writes a dump of all objects, or of those of one table's name. Returns how many tables it has.
+/// A dump that was written.
+pub(crate) struct Dumped {
+    pub(crate) tables: u64,
+    /// Objects of the database that are not in it.
+    left_out: Vec<String>,
+}
+
+impl Dumped {
+    /// Fails if something was left out.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.left_out.is_empty() {
+            return Ok(());
+        }
+        Err(anyhow!(
+            "the dump is written without {}, which a dump as SQL does not have; `backup` copies everything",
+            self.left_out.join(", ")
+        ))
+    }
+}
+
+/// Writes a dump of all objects, or of those of one table's name.
 pub(super) fn write(
     client: &mut dyn Client,
     out: &mut dyn Write,
     name: &str,
     content: Content,
-) -> Result<u64> {
+) -> Result<Dumped> {
     let mut dump = Dump {
         client,
         out,
@@ -67,13 +94,23 @@ pub(super) fn write(
     if content == Content::Definitions {
         dump.definitions_before()?;
         dump.definitions_after()?;
-        return Ok(dump.tables);
+        return Ok(Dumped {
+            tables: dump.tables,
+            left_out: Vec::new(),
+        });
     }
     dump.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     let written = dump.everything();
+    let left_out = match name {
+        "" => dump.left_out(),
+        _ => Ok(Vec::new()),
+    };
     dump.ask("ROLLBACK")?;
     written?;
-    Ok(dump.tables)
+    Ok(Dumped {
+        tables: dump.tables,
+        left_out: left_out?,
+    })
 }
 
 struct Dump<'a> {
@@ -167,22 +204,7 @@ impl Dump<'_> {
                 "SELECT 'CREATE SCHEMA ' || quote_ident(n.nspname) FROM pg_catalog.pg_namespace n \
                  WHERE {OURS} AND n.nspname <> 'public' ORDER BY 1"
             ))?;
-            self.statements(&format!(
-                "SELECT 'CREATE TYPE ' || quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' AS ENUM (' || \
-                 (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) \
-                 FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid) || ')' \
-                 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-                 WHERE t.typtype = 'e' AND {OURS} ORDER BY t.oid"
-            ))?;
-            self.statements(&format!(
-                "SELECT 'CREATE DOMAIN ' || quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' AS ' || \
-                 pg_catalog.format_type(t.typbasetype, t.typtypmod) || \
-                 CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END || \
-                 coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid), '') \
-                 FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid), '') \
-                 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-                 WHERE t.typtype = 'd' AND {OURS} ORDER BY t.oid"
-            ))?;
+            self.statements(&types_query())?;
             // Those of identity columns come with their tables.
             self.statements(&format!(
                 "SELECT 'CREATE SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
@@ -194,6 +216,10 @@ impl Dump<'_> {
                  (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i') ORDER BY c.oid"
             ))?;
         }
+        self.tables_and_partitions()
+    }
+
+    fn tables_and_partitions(&mut self) -> Result<()> {
         // A table may have a default that calls a function, and a function may read a table.
         for row in self.ask(&self.tables_and_functions())? {
             match row.as_slice() {
@@ -203,6 +229,16 @@ impl Dump<'_> {
                 [.., definition] => writeln!(self.out, "{};", definition.trim_end())?,
                 [] => {}
             }
+        }
+        if self.name.is_empty() {
+            self.statements(&format!(
+                "SELECT 'ALTER SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' OWNED BY ' || \
+                 d.refobjid::regclass || '.' || quote_ident(a.attname) FROM pg_catalog.pg_depend d \
+                 JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S' \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
+                 WHERE d.deptype = 'a' AND d.classid = 1259 AND d.refclassid = 1259 AND {OURS} ORDER BY c.oid"
+            ))?;
         }
         self.statements(&format!(
             "SELECT 'ALTER TABLE ONLY ' || i.inhparent::regclass || ' ATTACH PARTITION ' || quote_ident(n.nspname) || '.' || \
@@ -294,25 +330,31 @@ impl Dump<'_> {
                  WHERE r.contype IN ({kinds}) AND {OURS}{chosen} ORDER BY r.contype, c.oid, r.conname"
             )
         };
+        let indexes = |kinds: &str, chosen: &str| {
+            format!(
+                "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index i \
+                 JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE c.relkind IN ({kinds}) AND {OURS}{chosen} AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint r \
+                 WHERE r.conindid = i.indexrelid AND r.contype IN ('p', 'u', 'x')) ORDER BY i.indexrelid"
+            )
+        };
         let chosen = self.chosen();
         self.statements(&constraints("'p', 'u'", &chosen))?;
         let unproven = format!("{chosen} AND NOT r.convalidated");
         self.statements(&constraints("'c'", &unproven))?;
-        self.statements(&format!(
-            "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index i \
-             JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE {OURS}{chosen} AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint r \
-             WHERE r.conindid = i.indexrelid AND r.contype IN ('p', 'u', 'x')) ORDER BY i.indexrelid"
-        ))?;
+        self.statements(&indexes("'r', 'p'", &chosen))?;
         self.statements(&constraints("'f'", &chosen))?;
         // A view can name only views that were there before it, so their numbers are an order.
         self.statements(&format!(
-            "SELECT 'CREATE VIEW ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
+            "SELECT CASE c.relkind WHEN 'm' THEN 'CREATE MATERIALIZED VIEW ' ELSE 'CREATE VIEW ' END || \
+             quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
              coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' || \
-             pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE c.relkind = 'v' AND {OURS}{chosen} ORDER BY c.oid"
+             rtrim(pg_catalog.pg_get_viewdef(c.oid), ';') || \
+             CASE WHEN c.relkind = 'm' AND NOT c.relispopulated THEN ' WITH NO DATA' ELSE '' END \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('v', 'm') AND {OURS}{chosen} ORDER BY c.oid"
         ))?;
+        self.statements(&indexes("'m'", &chosen))?;
         self.comments()
     }
 
@@ -320,6 +362,7 @@ impl Dump<'_> {
         let chosen = self.chosen();
         self.statements(&format!(
             "SELECT 'COMMENT ON ' || CASE WHEN d.objsubid > 0 THEN 'COLUMN' WHEN c.relkind = 'v' THEN 'VIEW' \
+             WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'c' THEN 'TYPE' \
              WHEN c.relkind = 'S' THEN 'SEQUENCE' WHEN c.relkind = 'i' THEN 'INDEX' ELSE 'TABLE' END || ' ' || \
              quote_ident(n.nspname) || '.' || quote_ident(c.relname) || coalesce('.' || quote_ident(a.attname), '') || \
              ' IS ' || quote_literal(d.description) FROM pg_catalog.pg_description d \
@@ -333,7 +376,80 @@ impl Dump<'_> {
              JOIN pg_catalog.pg_constraint r ON r.oid = d.objoid JOIN pg_catalog.pg_class c ON c.oid = r.conrelid \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE d.classoid = 2606 AND {OURS}{chosen} ORDER BY n.nspname, c.relname, r.conname"
+        ))?;
+        if !self.name.is_empty() {
+            return Ok(());
+        }
+        self.statements(&format!(
+            "SELECT 'COMMENT ON SCHEMA ' || quote_ident(n.nspname) || ' IS ' || quote_literal(d.description) \
+             FROM pg_catalog.pg_description d JOIN pg_catalog.pg_namespace n ON n.oid = d.objoid \
+             WHERE d.classoid = 2615 AND {OURS} AND d.description <> 'standard public schema' ORDER BY n.nspname"
+        ))?;
+        self.statements(&format!(
+            "SELECT 'COMMENT ON ' || CASE t.typtype WHEN 'd' THEN 'DOMAIN' ELSE 'TYPE' END || ' ' || \
+             quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' IS ' || quote_literal(d.description) \
+             FROM pg_catalog.pg_description d JOIN pg_catalog.pg_type t ON t.oid = d.objoid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+             WHERE d.classoid = 1247 AND {OURS} ORDER BY n.nspname, t.typname"
+        ))?;
+        self.statements(&format!(
+            "SELECT 'COMMENT ON FUNCTION ' || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '(' || \
+             pg_catalog.pg_get_function_identity_arguments(p.oid) || ') IS ' || quote_literal(d.description) \
+             FROM pg_catalog.pg_description d JOIN pg_catalog.pg_proc p ON p.oid = d.objoid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+             WHERE d.classoid = 1255 AND {OURS} ORDER BY n.nspname, p.proname"
         ))
+    }
+
+    /// Names and numbers of the kinds of objects that are in the database and not in the dump.
+    fn left_out(&mut self) -> Result<Vec<String>> {
+        let counted = |name: &str, from: &str| format!("SELECT '{name}', count(*) FROM {from}");
+        let of_schema = |name: &str, from: &str, schema: &str, condition: &str| {
+            let join = format!("JOIN pg_catalog.pg_namespace n ON n.oid = {schema}");
+            counted(
+                name,
+                &format!("pg_catalog.{from} {join} WHERE {OURS} AND {condition}"),
+            )
+        };
+        let kinds = [
+            counted("roles", "pg_catalog.pg_roles WHERE oid >= 16384"),
+            counted("settings of roles", "pg_catalog.pg_db_role_setting"),
+            counted("default privileges", "pg_catalog.pg_default_acl"),
+            of_schema(
+                "relations with privileges",
+                "pg_class c",
+                "c.relnamespace",
+                "c.relacl IS NOT NULL",
+            ),
+            of_schema(
+                "functions with privileges",
+                "pg_proc p",
+                "p.pronamespace",
+                "p.proacl IS NOT NULL",
+            ),
+            of_schema(
+                "functions in other languages",
+                "pg_proc p",
+                "p.pronamespace",
+                "p.prolang <> 14",
+            ),
+            of_schema(
+                "relations of other kinds",
+                "pg_class c",
+                "c.relnamespace",
+                "c.relkind NOT IN ('r', 'p', 'v', 'm', 'S', 'i', 'I', 'c')",
+            ),
+            of_schema(
+                "types of other kinds",
+                "pg_type t",
+                "t.typnamespace",
+                "t.typtype NOT IN ('b', 'c', 'd', 'e')",
+            ),
+        ];
+        let rows = self.ask(&kinds.join(" UNION ALL "))?;
+        let is_there = |row: &&Vec<String>| row.get(1).is_some_and(|count| count != "0");
+        let found = rows.iter().filter(is_there);
+        Ok(found.map(|row| format!("{} {}", row[1], row[0])).collect())
     }
 
     fn sequence_values(&mut self) -> Result<()> {
@@ -357,6 +473,30 @@ impl Dump<'_> {
         }
         Ok(())
     }
+}
+
+/// Enums, domains and types of fields, in the order of their making.
+fn types_query() -> String {
+    let types = "pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace";
+    let name = "quote_ident(n.nspname) || '.' || quote_ident(t.typname)";
+    format!(
+        "SELECT q.definition FROM (\
+         SELECT t.oid AS number, 'CREATE TYPE ' || {name} || ' AS ENUM (' || \
+         (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) \
+         FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid) || ')' AS definition \
+         FROM {types} WHERE t.typtype = 'e' AND {OURS} \
+         UNION ALL SELECT t.oid, 'CREATE DOMAIN ' || {name} || ' AS ' || \
+         pg_catalog.format_type(t.typbasetype, t.typtypmod) || \
+         CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END || \
+         coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid), '') \
+         FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid), '') \
+         FROM {types} WHERE t.typtype = 'd' AND {OURS} \
+         UNION ALL SELECT t.oid, 'CREATE TYPE ' || {name} || ' AS (' || \
+         coalesce((SELECT string_agg(quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) \
+         FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), '') || ')' \
+         FROM {types} JOIN pg_catalog.pg_class k ON k.oid = t.typrelid WHERE k.relkind = 'c' AND t.typtype = 'c' AND {OURS}\
+         ) q ORDER BY q.number"
+    )
 }
 
 /// A column in CREATE TABLE: name, type, NOT NULL, identity, generated, default.

@@ -70,8 +70,8 @@ pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
     })
 }
 
-/// Writes everything as a script; the number of its tables.
-pub(crate) fn dump(database: &Path, out: &mut dyn Write) -> Result<u64> {
+/// Writes everything as a script.
+pub(crate) fn dump(database: &Path, out: &mut dyn Write) -> Result<dump::Dumped> {
     let (mut client, _) = open(database)?;
     dump::write(&mut *client, out, "", dump::Content::Everything)
 }

@@ -6,7 +6,7 @@
 
 use super::program::Program;
 use super::unkept::unkept;
-use super::value::{ColumnType, SqliteValue, printed};
+use super::value::{ColumnType, SqliteValue, printed, printed_text};
 use crate::sql::{literal, quoted};
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -271,8 +271,9 @@ impl Schema {
             for column in &table.columns {
                 if column.column_type.is_none() {
                     let name = sqlite_name(&column.name);
+                    let kind = printed_text(&format!("typeof({name})"));
                     queries.push(format!(
-                        "SELECT DISTINCT 't' || hex(typeof({name})) FROM {} WHERE {name} IS NOT NULL",
+                        "SELECT DISTINCT {kind} FROM {} WHERE {name} IS NOT NULL",
                         sqlite_name(&table.name)
                     ));
                 }

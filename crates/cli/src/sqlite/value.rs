@@ -7,6 +7,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+/// A character whose bytes differ from the first one on: C3 A9, E9 00 or 00 E9.
+const ENCODING_MARK: u32 = 0xE9;
+
 /// A value of SQLite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SqliteValue {
@@ -18,13 +21,20 @@ pub(super) enum SqliteValue {
 }
 
 /// The expression that prints a column in the form which [`SqliteValue::read`] reads: a letter for
-/// the type, and digits, so no content can be taken for a separator.
+/// the type, and digits, so no content can be taken for a separator. Digits of texts are in the
+/// encoding of the file, which the character before each text tells.
 pub(super) fn printed(column: &str) -> String {
+    let text = printed_text(column);
     format!(
         "CASE typeof({column}) WHEN 'null' THEN 'n' WHEN 'integer' THEN 'i' || {column} \
-         WHEN 'real' THEN 'r' || printf('%!.17g', {column}) WHEN 'text' THEN 't' || hex({column}) \
+         WHEN 'real' THEN 'r' || printf('%!.17g', {column}) WHEN 'text' THEN {text} \
          ELSE 'b' || hex({column}) END"
     )
+}
+
+/// The same for an expression that is a text.
+pub(super) fn printed_text(expression: &str) -> String {
+    format!("'t' || hex(char({ENCODING_MARK}) || {expression})")
 }
 
 impl SqliteValue {
@@ -37,7 +47,12 @@ impl SqliteValue {
             'n' => Self::Null,
             'i' => Self::Integer(rest.parse().ok()?),
             'r' => Self::Real(rest.parse().ok()?),
-            't' => Self::Text(bytes_of(rest)?),
+            't' => Self::Text(match bytes_of(rest)?.as_slice() {
+                [0xC3, 0xA9, text @ ..] => text.to_vec(),
+                [0xE9, 0x00, text @ ..] => of_utf16(text, u16::from_le_bytes)?,
+                [0x00, 0xE9, text @ ..] => of_utf16(text, u16::from_be_bytes)?,
+                _ => return None,
+            }),
             'b' => Self::Blob(bytes_of(rest)?),
             _ => return None,
         })
@@ -86,6 +101,20 @@ impl SqliteValue {
             Self::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),
         }
     }
+}
+
+/// A text of UTF-16 as UTF-8; a unit that is no character becomes a byte that is none either, so
+/// that the text is reported.
+fn of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
+    let (units, rest) = bytes.as_chunks::<2>();
+    let mut text = Vec::new();
+    for character in char::decode_utf16(units.iter().copied().map(unit)) {
+        match character {
+            Ok(character) => text.extend(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(_) => text.push(0xFF),
+        }
+    }
+    rest.is_empty().then_some(text)
 }
 
 fn bytes_of(digits: &str) -> Option<Vec<u8>> {

@@ -6,7 +6,8 @@
 
 use crate::common::{AIRPORTS, TestDirectory, fail, run, succeed};
 use indelible::Timestamp;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 /// A database with the data set and an index; its path and its dump.
@@ -349,4 +350,56 @@ fn names(place: &TestDirectory) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// A link at the place was found out after all work.
+#[test]
+fn a_link_is_no_place_for_a_database() {
+    let place = TestDirectory::new();
+    let (db, dump) = imported(&place);
+    let [file, text, empty, link] = ["file", "text", "empty", "link"].map(|name| place.at(name));
+    succeed(&["backup", &db, &file]);
+    std::fs::write(&text, dump).unwrap();
+    std::fs::create_dir(&empty).unwrap();
+    std::os::unix::fs::symlink(&empty, &link).unwrap();
+    for command in [
+        &["restore", &file, &link][..],
+        &["convert", &db, &link, "--method", "inp"],
+        &["load", &link, &text],
+    ] {
+        let error = fail(1, command);
+        assert!(error.contains("a symbolic link"), "{error}");
+    }
+    succeed(&["load", &empty, &text]);
+    assert_eq!(names(&place), ["db", "empty", "file", "link", "text"]);
+}
+
+/// Ctrl-C left the unfinished database, the files of its log, and half a backup.
+#[test]
+fn an_interrupted_copy_leaves_nothing() {
+    let place = TestDirectory::new();
+    let (db, _) = imported(&place);
+    let [file, new, log] = ["file", "new", "log"].map(|name| place.at(name));
+    succeed(&["backup", &db, &file]);
+    let bytes = std::fs::read(&file).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))
+        .args(["restore", "-", &new, "--method", "nv-logging"])
+        .args(["--log-directory", &log])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    let unfinished = place.at(&format!("new.unfinished-{}/indelible.db", child.id()));
+    while !std::path::Path::new(&unfinished).exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before its end");
+        std::thread::yield_now();
+    }
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names(&place), ["db", "file", "log"]);
+    assert!(std::fs::read_dir(&log).unwrap().next().is_none());
 }

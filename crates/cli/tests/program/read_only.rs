@@ -210,3 +210,26 @@ fn recovery_that_is_due_is_made_or_asked_for() {
         assert!(fail(1, &["get", &copy, "airports", "JFK"]).contains("no row"));
     }
 }
+
+/// A restore that replays an archive asked for the right to write into it.
+#[test]
+fn an_archive_is_replayed_without_the_right_to_write() {
+    if !can_run_as_reader() {
+        return;
+    }
+    let place = TestDirectory::new();
+    let [db, archive, file, new] = ["db", "archive", "file", "new"].map(|name| place.at(name));
+    let method = ["--method", "nv-logging", "--archive", &archive];
+    succeed(&[&["create", &db], &method[..]].concat());
+    succeed(&["backup", "--pages", &db, &file]);
+    succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
+    set_modes(&archive, 0o555, 0o444);
+    fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
+    fs::create_dir(&new).unwrap();
+    fs::set_permissions(&new, Permissions::from_mode(0o777)).unwrap();
+    let copy = format!("{new}/copy");
+    let output = as_reader(&["restore", &file, &copy, "--replay", &archive]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{errors}");
+    assert!(succeed(&["tables", "list", &copy]).contains("airports"));
+}

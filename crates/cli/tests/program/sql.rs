@@ -364,3 +364,82 @@ fn bad_input_names_the_remedy() {
         "{error}"
     );
 }
+
+/// `tables drop`, `indexes create` and `indexes drop` changed tables of SQL, whose catalogue then
+/// named a table or an index that was not there, and the database was of no use to SQL any more.
+#[test]
+fn definitions_of_sql_are_changed_in_sql_only() {
+    let place = TestDirectory::new();
+    let db = place.at("db");
+    succeed(&["create", &db]);
+    let script = "create table t (id int primary key, name text); create index by_name on t (name)";
+    succeed(&["sql", &db, "-c", script]);
+    let create = ["indexes", "create", &db, "t", "other", "--columns", "name"];
+    for (command, instead) in [
+        (&["tables", "drop", &db, "t"][..], "DROP TABLE"),
+        (&["indexes", "drop", &db, "t", "by_name"], "DROP INDEX"),
+        (&create, "CREATE INDEX"),
+    ] {
+        let error = fail(1, command);
+        assert!(error.contains(instead), "{error}");
+    }
+    succeed(&[
+        "sql",
+        &db,
+        "-c",
+        "insert into t values (1, 'x'); drop table t",
+    ]);
+}
+
+/// Materialized views, types of fields, owners of sequences and comments on types, schemas and
+/// functions were left out of a dump without a word.
+#[test]
+fn a_dump_has_everything_or_says_what_it_lacks() {
+    let place = TestDirectory::new();
+    let [database, copy] = ["db", "copy"].map(|name| place.at(name));
+    for directory in [&database, &copy] {
+        succeed(&["create", directory]);
+    }
+    succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('x', 'y'); CREATE TYPE s.pair AS (a int, b mood);
+         CREATE TABLE t (id serial PRIMARY KEY, p s.pair); INSERT INTO t (p) VALUES ((1, 'x'));
+         CREATE MATERIALIZED VIEW m AS SELECT id FROM t; CREATE UNIQUE INDEX mi ON m (id);
+         CREATE VIEW v AS SELECT * FROM m; CREATE MATERIALIZED VIEW n AS SELECT * FROM v WITH NO DATA;
+         CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a';
+         COMMENT ON MATERIALIZED VIEW m IS '1'; COMMENT ON SCHEMA s IS '2'; COMMENT ON TYPE mood IS '3';
+         COMMENT ON FUNCTION f(int) IS '4'",
+    ]);
+    let dump = succeed(&["dump", &database, "--sql"]);
+    succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
+    assert_eq!(succeed(&["dump", &copy, "--sql"]), dump);
+    let rows = succeed(&[
+        "sql",
+        &copy,
+        "-c",
+        "SELECT (p).b FROM t JOIN m USING (id)",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(rows, "b\nx\n");
+    succeed(&["sql", &copy, "-c", "DROP TABLE t CASCADE"]);
+    let left = succeed(&[
+        "sql",
+        &copy,
+        "-c",
+        "SELECT count(*) FROM pg_sequence",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(left, "count\n0\n");
+
+    succeed(&["sql", &database, "-c", "CREATE ROLE reader"]);
+    succeed(&["sql", &database, "-c", "GRANT SELECT ON t TO reader"]);
+    let error = fail(1, &["dump", &database, "--sql"]);
+    assert!(
+        error.contains("1 roles, 1 relations with privileges"),
+        "{error}"
+    );
+}

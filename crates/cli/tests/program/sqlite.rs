@@ -344,3 +344,27 @@ fn a_file_that_cannot_be_read_is_named_with_the_reason() {
         "{errors}"
     );
 }
+
+/// The texts of a file in UTF-16 were read as if they were in UTF-8, so no such file could be
+/// imported.
+#[test]
+fn files_in_utf_16_are_read() {
+    let place = TestDirectory::new();
+    let database = database(&place);
+    for (name, encoding) in [
+        ("little", "UTF-16le"),
+        ("big", "UTF-16be"),
+        ("eight", "UTF-8"),
+    ] {
+        let script = format!(
+            "PRAGMA encoding = '{encoding}'; CREATE TABLE {name} (id INTEGER PRIMARY KEY, text TEXT DEFAULT 'ß', any);
+             INSERT INTO {name} VALUES (1, 'aä€𝄞', 'x'), (2, '', 'y'), (3, NULL, NULL);"
+        );
+        let Some(file) = file_of(&place, name, &script) else {
+            return;
+        };
+        succeed(&["import", &database, "--from", "sqlite", &file]);
+        let rows = ask(&database, &format!("SELECT * FROM {name} ORDER BY id"));
+        assert_eq!(rows, "id,text,any\n1,aä€𝄞,x\n2,\"\",y\n3,,\n");
+    }
+}

@@ -28,6 +28,8 @@ pub(super) struct Loader<'db> {
     batch_rows: usize,
     batch_bytes: usize,
     rows: u64,
+    /// The tables that were made.
+    made: Vec<Table>,
 }
 
 /// The table whose rows are being inserted.
@@ -48,6 +50,28 @@ impl<'db> Loader<'db> {
             batch_rows: 0,
             batch_bytes: 0,
             rows: 0,
+            made: Vec::new(),
+        }
+    }
+
+    /// Drops the tables that were made, after a failure. Tables of others, who use the database
+    /// meanwhile, stay.
+    pub(super) fn take_back(self) {
+        let Self {
+            database,
+            table,
+            transaction,
+            made,
+            ..
+        } = self;
+        drop((table, transaction));
+        for table in made {
+            // The first error is the one to report.
+            let _ = if hidden::is_hidden(table.id()) {
+                database.drop_hidden(&table)
+            } else {
+                database.drop_this(&table)
+            };
         }
     }
 
@@ -64,11 +88,15 @@ impl Sink for Loader<'_> {
         let indexes = std::mem::take(&mut def.indexes);
         fit(&mut def.partitioning, self.database.partitions());
         let columns = def.columns.clone();
+        let is_there = self.database.core.has_hidden(def.id);
         let table = if hidden::is_hidden(def.id) {
             self.database.create_hidden(&def)?
         } else {
             self.database.create_table_from(def)?
         };
+        if !is_there {
+            self.made.push(table.clone());
+        }
         let row = table.row();
         self.table = Some(Filling {
             table,

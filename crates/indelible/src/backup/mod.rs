@@ -37,7 +37,6 @@ mod write;
 
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::hidden;
 use crate::options::Options;
 use copy::Nowhere;
 pub use copy::{CopyProgress, CopyReport, CopyStage, CopyWatch, ReplayEnd, ReplayReport};
@@ -141,8 +140,13 @@ impl Database {
             let report = self.backup_named(&mut out, Path::new(name), Holds::Rows, watch)?;
             out.file.sync(site!("backup.bytes"))?;
             drop(out);
-            check()?;
-            files.rename(&temporary, name)?;
+            match existing {
+                Existing::Refuse => {
+                    check()?;
+                    files.rename_new(&temporary, name)?;
+                }
+                Existing::Replace => files.rename(&temporary, name)?,
+            }
             // commit point: a file of this name is a whole backup.
             files.sync(site!("backup.name"))?;
             Ok(report)
@@ -305,16 +309,10 @@ impl Database {
             return Err(Error::TableExists { table });
         }
         let mut reader = BackupReader::new(input, Path::new("the backup"))?;
-        let filled = reader.read(&mut Loader::new(self), watch);
+        let mut loader = Loader::new(self);
+        let filled = reader.read(&mut loader, watch);
         if filled.is_err() {
-            for table in self.all_tables() {
-                // The first error is the one to report.
-                let _ = if hidden::is_hidden(table.id()) {
-                    self.drop_hidden(&table)
-                } else {
-                    self.drop_table(table.name())
-                };
-            }
+            loader.take_back();
         }
         let (totals, bytes) = (filled?, reader.file_bytes());
         self.find_prepared()?;

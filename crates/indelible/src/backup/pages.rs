@@ -12,7 +12,7 @@
 //! newest mark that they have in common (`log_marks`). If there is none after the backup, the new
 //! database is as the backup, which was taken while all partitions were held.
 
-use super::build::{self, split};
+use super::build;
 use super::content::Totals;
 use super::copy::{CopyProgress, CopyStage, CopyWatch, ReplayEnd, ReplayReport, Sink};
 use super::format::{damaged, word};
@@ -22,10 +22,9 @@ use super::source;
 use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::new_database::ScratchDirectory;
 use crate::options::Options;
-use crate::platform::remove_files;
-use engines::{Archive, Mark, Rebuild, Until, files_in};
-use std::fs;
+use engines::{Archive, Mark, Rebuild, Until, files_in, files_to_read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -157,7 +156,7 @@ pub(super) fn restore(
     let buffer_bytes = options.engine(&recorded).buffer_bytes;
     let mut rebuilding = Rebuilding {
         files: scratch.make(&recorded)?,
-        path: &scratch.path,
+        path: &scratch.0.path,
         ends: archives.iter().map(Archive::end).collect(),
         rebuilds: Vec::new(),
     };
@@ -184,7 +183,7 @@ pub(super) fn restore(
         report.last_commit = report.last_commit.max(replayed.time);
     }
     let like = Options::new().buffer_bytes(buffer_bytes);
-    let database = Database::open_with(&scratch.path, &like)?;
+    let database = Database::open_with(&scratch.0.path, &like)?;
     let fill = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| {
         let (totals, _) = source::read(&database, CopyStage::Rows, loader, watch)?;
         Ok(totals)
@@ -306,7 +305,7 @@ fn open_archive(replay: &Replay, recorded: &Descriptor, partition: u32) -> Resul
     if !replay.archive.is_dir() {
         return Err(wrong("there is no directory".to_owned()));
     }
-    let files = files_in(&replay.archive)?;
+    let files = files_to_read(&replay.archive)?;
     let identity = LogIdentity {
         database: recorded.database_id,
         partition,
@@ -373,18 +372,11 @@ impl Sink for Rebuilding<'_> {
 }
 
 /// A directory for a database that is read once, and removed.
-struct Scratch {
-    path: PathBuf,
-}
+struct Scratch(ScratchDirectory);
 
 impl Scratch {
     fn new(path: &Path) -> Result<Self> {
-        let (parent, name) = split(path)?;
-        let path = parent.join(format!("{name}.rebuilt-{}", std::process::id()));
-        if fs::symlink_metadata(&path).is_ok() {
-            return Err(Error::Occupied { path });
-        }
-        Ok(Self { path })
+        ScratchDirectory::make(path, "rebuilt", None).map(Self)
     }
 
     /// Makes an empty database in it, and returns the options of its engine.
@@ -394,11 +386,11 @@ impl Scratch {
             .partitions(recorded.partitions)
             .layout(recorded.layout)
             .node_bytes(recorded.node_bytes);
-        let database = Database::create(&self.path, &options)?;
+        let database = Database::create(&self.0.path, &options)?;
         let made = options.engine(&database.core.descriptor);
         database.close()?;
         // The files that the roster lists will be replaced.
-        let files = files_in(&self.path)?;
+        let files = files_in(&self.0.path)?;
         let (recorded, roster) = Descriptor::read_whole(&files)?;
         if let Some(roster) = roster {
             recorded.write_roster(&files, &roster.without_files())?;
@@ -407,9 +399,46 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Files that cannot be removed are the smaller problem.
-        let _ = remove_files(&self.path, false);
+#[cfg(test)]
+mod tests {
+    use super::super::format::{Header, Holds};
+    use super::super::write::BackupWriter;
+    use super::*;
+
+    /// The length of pages in the head of a copy was believed: other lengths than that of the
+    /// database ended the process.
+    #[test]
+    fn pages_of_another_length_are_damage() {
+        let path = std::env::temp_dir().join(format!("indelible-pages-{}", std::process::id()));
+        let made = Options::new().method(Method::DwbOff);
+        let database = Database::create(&path, &made).unwrap();
+        let descriptor = database.core.descriptor;
+        drop(database);
+        let header = Header {
+            holds: Holds::Pages,
+            descriptor,
+            taken_s: 0,
+        };
+        let copy = path.with_extension("copy");
+        for page_bytes in [0, 1, 8, 512, descriptor.node_bytes * 2, u32::MAX] {
+            let mut backup = Vec::new();
+            let name = Path::new("the backup");
+            let mut writer = BackupWriter::new(&mut backup, name, &header).unwrap();
+            let base = PagesBase {
+                page_bytes,
+                pages: 2,
+                lsn: Lsn(0),
+                next_txn: 1,
+                catalogue: PageId(1),
+            };
+            writer.base(&base).unwrap();
+            writer.finish(&Totals::default()).unwrap();
+            let mut input = backup.as_slice();
+            let options = Options::new();
+            let restored = Database::restore_from(&mut input, None, &copy, &options, &mut |_| {});
+            let error = restored.unwrap_err();
+            assert!(matches!(error, Error::DamagedBackup { .. }), "{error}");
+        }
+        std::fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -15,6 +15,7 @@ use super::format::{
     Tag, Trailer, block_checksum, damaged, decode_base, long, word,
 };
 use crate::error::{Error, Result};
+use crate::hidden;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use storage::engine::PagesBase;
@@ -31,7 +32,10 @@ pub(super) struct BackupReader<'i> {
     bytes: u64,
     blocks: u64,
     stored: Vec<u8>,
+    /// Everything in the file, which its trailer states.
     totals: Totals,
+    /// The part of it that was handed out.
+    copied: Totals,
     /// The table whose rows are being read, and its content so far.
     table: Option<(TableDef, Content)>,
     /// Head of the newest copy of pages, and the number of copies so far.
@@ -68,6 +72,7 @@ impl<'i> BackupReader<'i> {
             blocks: 0,
             stored,
             totals: Totals::default(),
+            copied: Totals::default(),
             table: None,
             base: None,
             copies: 0,
@@ -85,7 +90,8 @@ impl<'i> BackupReader<'i> {
         self.bytes
     }
 
-    /// Hands everything to `sink` and checks that it was complete. To be called once.
+    /// Hands everything to `sink` and checks that it was complete. To be called once. Statistics,
+    /// which earlier versions have put into backups, are checked and left out.
     pub(super) fn read(&mut self, sink: &mut dyn Sink, watch: CopyWatch<'_>) -> Result<Totals> {
         while !self.ended {
             let plain = self.read_block()?;
@@ -100,7 +106,7 @@ impl<'i> BackupReader<'i> {
             }
         }
         self.check_trailer()?;
-        Ok(self.totals)
+        Ok(self.copied)
     }
 
     fn take_block(
@@ -132,9 +138,13 @@ impl<'i> BackupReader<'i> {
         let holds = self.header.holds;
         let copies = holds.copies(self.header.descriptor.partitions);
         match (&mut self.table, tag) {
-            (Some((_, table)), tag) if tag == Tag::Row as u8 => {
+            (Some((def, table)), tag) if tag == Tag::Row as u8 => {
                 table.add(content);
                 self.totals.plain_bytes += content.len() as u64;
+                if !hidden::is_copied(def.id) {
+                    return Ok(());
+                }
+                self.copied.plain_bytes += content.len() as u64;
                 sink.row(content)
             }
             (Some((def, table)), tag) if tag == Tag::EndTable as u8 && content.len() == 16 => {
@@ -146,13 +156,12 @@ impl<'i> BackupReader<'i> {
                         table.rows, stated.0
                     )));
                 }
-                self.totals.add(def, *table);
-                self.table = None;
-                sink.end_table(watch)
+                self.end_table(sink, watch)
             }
             (None, tag) if tag == Tag::Base as u8 && holds != Holds::Rows => {
+                let page_bytes = self.header.descriptor.node_bytes;
                 let base = decode_base(content)
-                    .filter(|_| self.copies < copies)
+                    .filter(|base| self.copies < copies && base.page_bytes == page_bytes)
                     .ok_or_else(|| damaged("it does not say where its pages stand"))?;
                 self.base = Some(base);
                 self.copies += 1;
@@ -164,12 +173,15 @@ impl<'i> BackupReader<'i> {
                     return Err(damaged("a page does not have the bytes of one"));
                 }
                 self.totals.add_page(content);
+                self.copied.add_page(content);
                 sink.page(content)
             }
             (None, tag) if tag == Tag::Table as u8 && holds == Holds::Rows => {
                 let def = TableDef::decode(content)
                     .map_err(|error| damaged(format!("a table has no definition ({error})")))?;
-                sink.table(&def)?;
+                if hidden::is_copied(def.id) {
+                    sink.table(&def)?;
+                }
                 self.table = Some((def, Content::default()));
                 Ok(())
             }
@@ -185,6 +197,19 @@ impl<'i> BackupReader<'i> {
             }
             _ => Err(damaged(format!("an entry with tag {tag} is not expected"))),
         }
+    }
+
+    /// Counts a table, and hands its end to the sink if it was handed out.
+    fn end_table(&mut self, sink: &mut dyn Sink, watch: CopyWatch<'_>) -> Result<()> {
+        let Some((def, content)) = self.table.take() else {
+            return Ok(());
+        };
+        self.totals.add(&def, content);
+        if !hidden::is_copied(def.id) {
+            return Ok(());
+        }
+        self.copied.add(&def, content);
+        sink.end_table(watch)
     }
 
     /// Reads and checks one block, and returns its plain bytes.

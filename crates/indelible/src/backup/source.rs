@@ -1,4 +1,4 @@
-//! An open database as a source: every table and row, as one moment.
+//! An open database as a source: every table and row except statistics, as one moment.
 //!
 //! All partitions are held from the first row to the last, so the copy reads as if nothing else
 //! ran. Commits that did not wait for durability are made durable first: a copy never has data that
@@ -8,6 +8,7 @@ use super::content::{Content, Totals};
 use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
 use crate::error::Result;
+use crate::hidden;
 use crate::scan::whole_table;
 use crate::session::Session;
 use crate::table::TableEntry;
@@ -31,6 +32,9 @@ pub(super) fn read(
     let mut totals = Totals::default();
     for table in database.all_tables() {
         let entry = &table.entry;
+        if !hidden::is_copied(entry.id) {
+            continue;
+        }
         let def = &entry.current().def;
         sink.table(def)?;
         let content = read_rows(&mut session, entry, stage, &mut totals, sink, watch)?;

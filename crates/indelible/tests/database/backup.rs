@@ -8,8 +8,8 @@
 use crate::common::{Directory, methods, small_options};
 use disk::simulated::SimulatedDirectory;
 use indelible::{
-    DataType, Database, Date, Decimal, Error, Existing, LayoutKind, Method, Options, Partitioning,
-    RangeStart, Table, Timestamp, Uniqueness, Uuid, Value,
+    Column, CopyStage, DataType, Database, Date, Decimal, Error, Existing, LayoutKind, Method,
+    Options, Partitioning, RangeStart, Table, Timestamp, Uniqueness, Uuid, Value,
 };
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
 use std::fs::{self, Permissions};
@@ -232,6 +232,80 @@ fn every_method_restores_into_every_method() {
     }
 }
 
+/// Statistics name tables by their numbers, which a copy gives anew. A copy had the old ones, and
+/// its close added others, so that it differed from its source and was refused. Backups that have
+/// statistics must restore too.
+#[test]
+fn a_database_with_statistics_can_be_copied() {
+    let (directory, backup, copy, converted) = (
+        Directory::new(),
+        Directory::new(),
+        Directory::new(),
+        Directory::new(),
+    );
+    let db = Database::create(directory.path(), &small_options(Method::NvmInp)).unwrap();
+    for name in ["z", "a"] {
+        let table = db.create_table(name).column("id", DataType::Int64);
+        let table = table.create().unwrap();
+        db.transaction(|t| (0..7_i64).try_for_each(|id| t.insert(&table, (id,))))
+            .unwrap();
+        db.analyze(&table).unwrap();
+    }
+    let written = db.backup(backup.path()).unwrap();
+    let options = Options::new();
+    let restored = Database::restore(backup.path(), copy.path(), &options).unwrap();
+    let report = db.convert(converted.path(), &options, &mut |_| {}).unwrap();
+    assert_eq!((restored.tables, restored.rows), (2, 14));
+    assert_eq!(restored.content, written.content);
+    assert_eq!(report.content, written.content);
+
+    let earlier = Directory::new();
+    fs::write(earlier.path(), include_bytes!("statistics.backup")).unwrap();
+    let checked = Database::check_backup(earlier.path(), &mut |_| {}).unwrap();
+    let copy = Directory::new();
+    let restored = Database::restore(earlier.path(), copy.path(), &options).unwrap();
+    assert_eq!(restored.content, checked.content);
+    let copy = Database::open(copy.path()).unwrap();
+    let names = copy.tables();
+    let names: Vec<&str> = names.iter().map(Table::name).collect();
+    assert_eq!(names, ["a", "z"]);
+    let table = copy.table("z").unwrap();
+    assert_eq!(copy.read(|r| r.count(&table, ..)).unwrap(), 2);
+}
+
+/// A definition says which table it replaces, by a number. A copy kept that number, which belonged
+/// to another table there or soon did, and the next opening dropped one of the two.
+#[test]
+fn a_changed_table_can_be_copied() {
+    let (directory, backup, copy) = (Directory::new(), Directory::new(), Directory::new());
+    let db = Database::create(directory.path(), &small_options(Method::NvmInp)).unwrap();
+    let mut table = db.create_table("t").column("id", DataType::Int64);
+    table = table.column("name", DataType::Text);
+    let mut table = table.create().unwrap();
+    db.transaction(|t| t.insert(&table, (1_i64, "one")))
+        .unwrap();
+    for name in ["first", "second"] {
+        let column = Column::new(name, DataType::Int32).nullable();
+        table = (db.alter_table(&table).add_column(column, Value::Null))
+            .apply()
+            .unwrap();
+    }
+    let written = db.backup(backup.path()).unwrap();
+    let restored = Database::restore(backup.path(), copy.path(), &Options::new()).unwrap();
+    assert_eq!(restored.content, written.content);
+
+    let opened = Database::open(copy.path()).unwrap();
+    for name in ["a", "b"] {
+        let table = opened.create_table(name).column("id", DataType::Int64);
+        table.create().unwrap();
+    }
+    drop(opened);
+    let opened = Database::open(copy.path()).unwrap();
+    let names = opened.tables();
+    let names: Vec<&str> = names.iter().map(Table::name).collect();
+    assert_eq!(names, ["a", "b", "t"]);
+}
+
 #[test]
 fn a_conversion_changes_the_options_that_are_named() {
     let directory = Directory::new();
@@ -360,6 +434,26 @@ fn refused(target: &Database, bytes: &[u8], case: &str) -> Error {
         .expect_err(case);
     assert!(target.tables().is_empty(), "{case}: something is left");
     error
+}
+
+/// A restore that failed dropped every table of the database, those of others among them.
+#[test]
+fn a_failed_restore_drops_its_own_tables_only() {
+    let (mut backup, target, _directories) = small();
+    let last = backup.len() - 1;
+    backup[last] ^= 1;
+    let error = target
+        .restore_into(&mut backup.as_slice(), &mut |progress| {
+            if progress.stage == CopyStage::Indexes && target.table("other").is_err() {
+                let other = target.create_table("other").column("id", DataType::Int64);
+                other.create().unwrap();
+            }
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::DamagedBackup { .. }), "{error}");
+    let names = target.tables();
+    let names: Vec<&str> = names.iter().map(Table::name).collect();
+    assert_eq!(names, ["other"]);
 }
 
 #[test]

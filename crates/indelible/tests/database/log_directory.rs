@@ -7,6 +7,7 @@
 use crate::common::{Directory, people};
 use indelible::{Choice, Database, Domain, Error, Method, Mode, Options};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Methods whose log is in files, and one that has it in memory.
@@ -166,6 +167,10 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     fs::remove_file(there.path().join("notes.txt")).unwrap();
     let database = Database::create(here.path(), &options(Method::NvLogging, &there)).unwrap();
     drop(database);
+    let elsewhere = Directory::new();
+    let error = Database::create(elsewhere.path(), &options(Method::NvLogging, &there));
+    let told = error.unwrap_err().to_string();
+    assert!(told.contains(here.path().to_str().unwrap()), "{told}");
     // An existing database keeps its own log, or the lack of one, even if an option asks for
     // another.
     let (plain, elsewhere) = (Directory::new(), Directory::new());
@@ -199,4 +204,120 @@ fn a_database_is_removed_with_its_log_and_nothing_else() {
         Database::remove(there.path()),
         Err(Error::NotADatabase { .. })
     ));
+}
+
+/// A copy of a database's directory has the links of the original, and opened the log and the
+/// archive of that for writing: the original was destroyed.
+#[test]
+fn a_copy_without_its_log_does_not_take_that_of_the_original() {
+    let [here, there, archive, copy] = std::array::from_fn(|_| Directory::new());
+    let options = options(Method::NvLogging, &there).archive(archive.path());
+    let database = Database::create(here.path(), &options).unwrap();
+    people(&database);
+    fill(&database, 0);
+    database.close().unwrap();
+    let copy_all = |from: &Directory, to: &Directory| {
+        fs::create_dir(to.path()).unwrap();
+        for name in names(from.path()) {
+            let (from, to) = (from.path().join(&name), to.path().join(&name));
+            match fs::read_link(&from) {
+                Ok(target) => symlink(target, to).unwrap(),
+                Err(_) => drop(fs::copy(from, to).unwrap()),
+            }
+        }
+    };
+    copy_all(&here, &copy);
+    for refused in [
+        Database::open(copy.path()).map(drop),
+        Database::remove(copy.path()),
+    ] {
+        let error = refused.unwrap_err();
+        let told = error.to_string();
+        assert!(matches!(error, Error::LogOfAnother { .. }), "{told}");
+        for directory in [&here, &there, &copy] {
+            assert!(told.contains(directory.path().to_str().unwrap()), "{told}");
+        }
+    }
+    let reader = Options::new().mode(Mode::ReadOnly);
+    assert_eq!(
+        count(&Database::open_with(copy.path(), &reader).unwrap()),
+        100
+    );
+
+    // With a log and an archive of its own it is a database of its own.
+    let own = [Directory::new(), Directory::new()];
+    for ((name, original), own) in [("log", &there), ("archive", &archive)]
+        .into_iter()
+        .zip(&own)
+    {
+        copy_all(original, own);
+        fs::remove_file(copy.path().join(name)).unwrap();
+        symlink(own.path(), copy.path().join(name)).unwrap();
+    }
+    let copied = Database::open(copy.path()).unwrap();
+    fill(&copied, 100);
+    copied.close().unwrap();
+    let database = Database::open(here.path()).unwrap();
+    assert_eq!(count(&database), 100);
+    database.close().unwrap();
+
+    // One that was moved is not a copy.
+    let moved = Directory::new();
+    fs::rename(here.path(), moved.path()).unwrap();
+    assert_eq!(count(&Database::open(moved.path()).unwrap()), 100);
+    Database::remove(moved.path()).unwrap();
+    assert_eq!(names(there.path()), [""; 0]);
+    let left = names(archive.path());
+    assert!(
+        left.iter().all(|name| name.contains(".archive.")),
+        "{left:?}"
+    );
+}
+
+/// `archive` was ignored in a directory that had only the link to the log, and could be the
+/// directory of the log, whose files it then had among its own.
+#[test]
+fn links_that_are_missing_are_made() {
+    let [here, there, archive] = std::array::from_fn(|_| Directory::new());
+    let same = options(Method::NvLogging, &there).archive(there.path());
+    let error = Database::create(here.path(), &same).unwrap_err();
+    assert!(error.to_string().contains("archive"), "{error}");
+    assert!(!has(here.path(), "log"));
+    for made in ["log", "archive"] {
+        let [here, there, archive] = std::array::from_fn(|_| Directory::new());
+        let target = if made == "log" { &there } else { &archive };
+        for directory in [&here, target] {
+            fs::create_dir(directory.path()).unwrap();
+        }
+        symlink(target.path(), here.path().join(made)).unwrap();
+        let options = options(Method::NvLogging, &there).archive(archive.path());
+        let database = Database::create(here.path(), &options).unwrap();
+        assert!(has(there.path(), ".ring."));
+        people(&database);
+        fill(&database, 0);
+        database.close().unwrap();
+        assert!(has(archive.path(), ".archive."));
+    }
+    let database = Database::create(here.path(), &options(Method::NvLogging, &there)).unwrap();
+    database.close().unwrap();
+    let same = Options::new().archive(there.path());
+    let error = Database::open_with(here.path(), &same).unwrap_err();
+    assert!(error.to_string().contains("archive"), "{error}");
+    let other = Options::new().archive(archive.path());
+    Database::open_with(here.path(), &other).unwrap();
+}
+
+/// Nothing kept two databases from using one archive at once; the log was locked, the archive not.
+#[test]
+fn an_archive_in_use_is_refused() {
+    let [here, there, copy] = std::array::from_fn(|_| Directory::new());
+    let options = Options::new()
+        .method(Method::FullPageWrites)
+        .archive(there.path());
+    let database = Database::create(here.path(), &options).unwrap();
+    // As an earlier version would leave it.
+    fs::remove_file(there.path().join("indelible.owner")).unwrap();
+    let error = Database::create(copy.path(), &options).unwrap_err();
+    assert!(matches!(error, Error::InUse { .. }), "{error}");
+    drop(database);
 }

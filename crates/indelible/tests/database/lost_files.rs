@@ -276,6 +276,33 @@ fn check(partitions: u32, methods: impl Iterator<Item = Method>) {
     assert!(all.is_empty(), "{} faults:\n{}", all.len(), all.join("\n"));
 }
 
+/// Files of the user whose names begin as those of the database were stamped, which changed them,
+/// and listed, so that the database did not open any more once they were gone.
+#[test]
+fn files_of_the_user_are_left_alone_and_may_go() {
+    for method in [Method::NvLogging, Method::FullPageWrites] {
+        let (directory, log) = (Directory::new(), Directory::new());
+        let options = small(method, 1).log_directory(log.path());
+        let database = Database::create(directory.path(), &options).unwrap();
+        database.close().unwrap();
+        let others = ["p0.pool.bak", "p0.ring.0~", "p7.pool.gz"];
+        let others = others.map(|name| log.path().join(name));
+        let content = vec![0; 16 << 10];
+        for path in &others {
+            fs::write(path, &content).unwrap();
+        }
+        Database::open(directory.path()).unwrap().close().unwrap();
+        for path in &others {
+            assert!(fs::read(path).unwrap() == content, "{path:?}");
+            fs::remove_file(path).unwrap();
+        }
+        Database::open(directory.path()).unwrap().close().unwrap();
+        fs::write(&others[0], &content).unwrap();
+        Database::remove(directory.path()).unwrap();
+        assert!(others[0].exists());
+    }
+}
+
 #[test]
 fn no_damaged_file_goes_unnoticed() {
     let wanted = std::env::var("LOST_METHOD").unwrap_or_default();

@@ -162,3 +162,22 @@ fn an_area_of_copies_that_a_killed_process_had_is_not_made_up() {
         check(here.path(), last, &format!("{method}, with its area again"));
     }
 }
+
+/// A descriptor that cannot be read, as a failing device has it, could not be repaired: the error
+/// of the first read ended the repair, and so did that of the copy of the old file.
+#[test]
+fn a_descriptor_that_cannot_be_read_is_repaired() {
+    let directory = Directory::new();
+    let database = Database::create(directory.path(), &small_options(Method::NvmInp)).unwrap();
+    people(&database);
+    database.close().unwrap();
+    let descriptor = directory.path().join(DESCRIPTOR);
+    fs::remove_file(&descriptor).unwrap();
+    fs::create_dir(&descriptor).unwrap();
+    let repaired = Database::repair(directory.path(), &Repair::new()).unwrap();
+    assert!(repaired.replaced.unwrap().join(DESCRIPTOR).is_dir());
+    Database::open(directory.path())
+        .unwrap()
+        .table("people")
+        .unwrap();
+}

@@ -467,3 +467,35 @@ fn counts_and_statistics_are_there_again_and_say_when_they_are_estimates() {
         assert_eq!(database.table_statistics(&table).unwrap(), None);
     }
 }
+
+/// The statistics of a table are forgotten after it was dropped. If that failed, so did the drop,
+/// though the table was gone.
+#[test]
+fn a_drop_that_is_durable_succeeds() {
+    let (directory, database) = create(Method::NvmInp, 2, |options| options);
+    let mut builder = database.create_table("t").column("id", DataType::Int64);
+    for at in 0..20 {
+        builder = builder.column(&format!("c{at}"), DataType::Text);
+    }
+    let table = builder.create().unwrap();
+    for id in 0..150_i64 {
+        let mut row = table.row();
+        row.set(0, id).unwrap();
+        for at in 1..=20 {
+            row.set(at, format!("{id:0>250}").as_str()).unwrap();
+        }
+        database.transaction(|t| t.insert(&table, &row)).unwrap();
+    }
+    database.analyze(&table).unwrap();
+    drop(table);
+    database.close().unwrap();
+    let options = Options::new().transaction_memory_max(64 << 10);
+    let database = Database::open_with(directory.path(), &options).unwrap();
+    let table = database.table("t").unwrap();
+    let column = Column::new("more", DataType::Int32).nullable();
+    let change = database.alter_table(&table).add_column(column, Value::Null);
+    change.apply().unwrap();
+    drop(table);
+    database.drop_table("t").unwrap();
+    assert!(database.tables().is_empty());
+}

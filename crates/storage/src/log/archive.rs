@@ -286,7 +286,7 @@ impl<D: Directory> Archive<D> {
         file.file.write_at(0, &file.header.encode())?;
         file.file.sync(site!("archive.file"))?;
         let name = self.identity.file_name(KIND, file.header.number);
-        self.directory.rename(&self.unpublished_name(), &name)?;
+        self.directory.rename_new(&self.unpublished_name(), &name)?;
         // commit point: the records are in the archive, and the log may give their space back
         self.directory.sync(site!("archive.publish"))?;
         self.next += 1;

@@ -93,7 +93,12 @@ fn print_day(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
 /// Microseconds of `05:19[:14[.123456]][Z|+02:00]`, in UTC.
 fn time_micros(text: &str) -> Option<i64> {
     let (clock, offset_minutes) = match text.find(['Z', '+', '-']) {
-        Some(at) if &text[at..] == "Z" => (&text[..at], 0),
+        Some(at) if text[at..].starts_with('Z') => {
+            if &text[at..] != "Z" {
+                return None;
+            }
+            (&text[..at], 0)
+        }
         Some(at) => {
             let (hours, minutes) = text[at + 1..]
                 .split_once(':')
@@ -224,6 +229,8 @@ mod tests {
             assert_eq!(Timestamp::parse(text), Some(expected), "{text}");
         }
         for text in [
+            "2026-11-21 05:19:14Z02",
+            "2026-11-21 05:19:14Z+02",
             "2026-11-21 24:00:00",
             "2026-11-21 1",
             "2026-11-21 05:19:14.1234567",

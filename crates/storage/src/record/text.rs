@@ -32,7 +32,7 @@ impl Value {
             DataType::Int16 => trimmed.parse().ok().map(Self::Int16),
             DataType::Int32 => trimmed.parse().ok().map(Self::Int32),
             DataType::Int64 => trimmed.parse().ok().map(Self::Int64),
-            DataType::Float64 => trimmed.parse().ok().map(Self::Float64),
+            DataType::Float64 => parse_float(trimmed).map(Self::Float64),
             DataType::Decimal { .. } => Decimal::parse(trimmed).map(Self::Decimal),
             DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text => {
                 Some(Self::Text(text.to_owned()))
@@ -53,6 +53,17 @@ impl Value {
         let fitted = value.as_ref().fit(data_type).map_err(|_| refused())?;
         Ok(fitted.to_value())
     }
+}
+
+/// Reads a number. One that is too large or too small for the type is none: it would become
+/// infinite or zero.
+fn parse_float(text: &str) -> Option<f64> {
+    let number: f64 = text.parse().ok()?;
+    let digits = text.split(['e', 'E']).next().unwrap_or_default();
+    let has =
+        |range: std::ops::RangeInclusive<u8>| digits.bytes().any(|byte| range.contains(&byte));
+    let is_other = number.is_infinite() && has(b'0'..=b'9') || number == 0.0 && has(b'1'..=b'9');
+    (!is_other).then_some(number)
 }
 
 impl Uuid {
@@ -159,6 +170,27 @@ fn hint(data_type: DataType) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A number that was too large became infinite, and one that was too small became zero.
+    #[test]
+    fn numbers_that_no_float_is_near_are_refused() {
+        let parse = |text| Value::parse(DataType::Float64, text);
+        for text in ["1e999", "-1e999", "1e-999", "0.01e-400"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        for text in [
+            "inf",
+            "-infinity",
+            "NaN",
+            "0",
+            "-0.0",
+            "0e9",
+            "1e308",
+            "5e-324",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+    }
 
     #[test]
     fn values_read_back() {
