@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sql::{Sql, SqlError, SqlState};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -27,14 +28,17 @@ struct Registry {
 }
 
 struct Shared {
-    sql: Option<Arc<Sql>>,
+    sql: Arc<Sql>,
     stamp: ProcessStamp,
 }
 
 impl Shared {
     fn sql(&self) -> Result<&Arc<Sql>, SqlError> {
-        let sql = self.sql.as_ref().filter(|_| self.stamp.is_here());
-        sql.ok_or_else(|| failed(indelible::Error::Forked))
+        if self.stamp.is_here() {
+            Ok(&self.sql)
+        } else {
+            Err(failed(indelible::Error::Forked))
+        }
     }
 
     fn opened(&self) -> Result<&Opened, SqlError> {
@@ -42,15 +46,28 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+/// A use of an open database. The last one closes it under the lock of all that are open: a thread
+/// that opens the directory again finds it open, or waits until it is closed.
+struct Handle(Option<Arc<Shared>>);
+
+impl Deref for Handle {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        self.0.as_ref().expect("only its drop takes it out")
+    }
+}
+
+impl Drop for Handle {
     fn drop(&mut self) {
-        if self.stamp.is_here() {
-            // A thread that opens the directory again waits until it is closed.
+        let shared = self.0.take();
+        if shared.as_ref().is_some_and(|shared| shared.stamp.is_here()) {
             let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.sql.take());
+            drop(shared);
             drop(open);
         } else {
-            std::mem::forget(self.sql.take());
+            // In a forked child it is the parent's.
+            std::mem::forget(shared);
         }
     }
 }
@@ -59,7 +76,7 @@ impl Drop for Shared {
 #[pyclass(module = "indelible._core", frozen)]
 pub(crate) struct Database {
     /// None once it is closed.
-    shared: Mutex<Option<Arc<Shared>>>,
+    shared: Mutex<Option<Handle>>,
 }
 
 fn failed(error: indelible::Error) -> SqlError {
@@ -67,15 +84,15 @@ fn failed(error: indelible::Error) -> SqlError {
 }
 
 impl Database {
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Handle) -> Self {
         Self {
             shared: Mutex::new(Some(shared)),
         }
     }
 
-    fn shared(&self) -> Result<Arc<Shared>, SqlError> {
+    fn shared(&self) -> Result<Handle, SqlError> {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared.as_ref().map(Arc::clone);
+        let shared = shared.as_ref().map(|shared| Handle(shared.0.clone()));
         shared.ok_or_else(|| unusable("the connection is closed; connect again"))
     }
 }
@@ -198,7 +215,7 @@ fn open(
     options: &Options,
     is_read_only: bool,
     is_existing: bool,
-) -> Result<Arc<Shared>, SqlError> {
+) -> Result<Handle, SqlError> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let registry = match &mut *open {
         Some(registry) if registry.stamp.is_here() => registry,
@@ -215,11 +232,11 @@ fn open(
         if *read_only != is_read_only {
             // If other threads have closed it meanwhile it ends here, which needs the lock.
             drop(open);
-            drop(shared);
+            drop(Handle(Some(shared)));
             let message = "the database is open in this process with another value of read_only; close those connections first";
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
         }
-        return Ok(shared);
+        return Ok(Handle(Some(shared)));
     }
     let database = if is_existing {
         Opened::open_with(path, options)
@@ -227,14 +244,14 @@ fn open(
         Opened::open_or_create(path, options)
     };
     let shared = Arc::new(Shared {
-        sql: Some(Sql::open(database.map_err(failed)?)?),
+        sql: Sql::open(database.map_err(failed)?)?,
         stamp: ProcessStamp::new(),
     });
     let known = path.canonicalize().unwrap_or(known);
     registry
         .databases
         .insert(known, (is_read_only, Arc::downgrade(&shared)));
-    Ok(shared)
+    Ok(Handle(Some(shared)))
 }
 
 fn isolation_named(name: &str) -> Result<Isolation, SqlError> {
