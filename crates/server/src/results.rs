@@ -154,7 +154,7 @@ impl RowSink for Results<'_> {
     }
 
     /// A client says in its Bind message what it wants, and in a text it cannot.
-    fn is_binary(&mut self) {
+    fn begin_binary(&mut self) {
         self.is_binary = self.protocol == Protocol::Simple;
     }
 

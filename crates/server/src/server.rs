@@ -408,7 +408,7 @@ fn serve(mut socket: Socket, shared: &Arc<Shared>) {
                 connection.run();
             }
             socket.end();
-            // Whoever waits for the last thread closes the database, so nothing has it any more.
+            // The end of the server closes the database, so this thread must not have it any more.
             drop(shared);
             drop(token);
         });

@@ -144,7 +144,7 @@ pub trait RowSink {
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError>;
 
     /// The next result is of a cursor that was declared as binary. Called before it is described.
-    fn is_binary(&mut self) {}
+    fn begin_binary(&mut self) {}
 
     /// The next rows; `context` is that in which their values print.
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError>;

@@ -1,7 +1,7 @@
 //! The nesting of a statement, bounded before a recursive parser sees it.
 //!
 //! Brackets, `CASE`, operators of one chain and set operations make the tree of a statement deep,
-//! and whoever walks or frees the tree recurses. The parser bounds its own recursion, but it reads
+//! and walking or freeing the tree recurses. The parser bounds its own recursion, but it reads
 //! chains in a loop, so a long one would overflow the stack of those after it.
 //!
 //! The height that is computed is never less than that of the tree: each operator adds one to the

@@ -262,7 +262,7 @@ impl Session {
         };
         let shown = self.environment.host.cursors.get(name);
         if shown.is_some_and(|shown| shown.is_binary) {
-            sink.is_binary();
+            sink.begin_binary();
         }
         let steps = steps(direction, cursor.place);
         let fetched = steps.and_then(|steps| self.fetch_from(&mut cursor, steps, sink));

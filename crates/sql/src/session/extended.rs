@@ -166,13 +166,9 @@ impl Session {
                 return Ok(completion);
             }
             session.attempt(|session| {
-                let Some(mut plan) = session.plan_portal(portal, &parsed)? else {
+                let Some(plan) = session.plan_locked(portal, &parsed)? else {
                     return session.run_without_plan(portal, &parsed, rows_max, sink);
                 };
-                while session.lock_targets(&plan)? {
-                    let again = session.plan_portal(portal, &parsed)?;
-                    plan = again.unwrap_or(plan);
-                }
                 if let Some(columns) = &plan.columns {
                     sink.describe(columns)?;
                 }
@@ -192,12 +188,23 @@ impl Session {
         })
     }
 
-    /// The plan of a portal's statement, whose name may be that of another one by now.
-    pub(super) fn plan_portal(
+    /// As [`Session::plan_portal`], with the locks of the tables that it changes.
+    pub(super) fn plan_locked(
         &mut self,
         portal: &Portal,
         parsed: &Parsed,
     ) -> Result<Option<Arc<Plan>>> {
+        let Some(mut plan) = self.plan_portal(portal, parsed)? else {
+            return Ok(None);
+        };
+        while self.lock_targets(&plan)? {
+            plan = self.plan_portal(portal, parsed)?.unwrap_or(plan);
+        }
+        Ok(Some(plan))
+    }
+
+    /// The plan of a portal's statement, whose name may be that of another one by now.
+    fn plan_portal(&mut self, portal: &Portal, parsed: &Parsed) -> Result<Option<Arc<Plan>>> {
         if is_of(portal, self.prepared.get(&portal.statement)) {
             return self.plan_prepared(&portal.statement);
         }

@@ -167,12 +167,9 @@ impl Session {
     ) -> Result<u64> {
         if matches!(portal.progress, Progress::Bound)
             && let Some(parsed) = portal.parsed.clone()
-            && let Some(mut plan) = self.plan_portal(portal, &parsed)?
+            && let Some(plan) = self.plan_locked(portal, &parsed)?
             && plan.columns.is_some()
         {
-            while self.lock_targets(&plan)? {
-                plan = self.plan_portal(portal, &parsed)?.unwrap_or(plan);
-            }
             let running = self.begin_plan(&plan, portal.values.clone())?;
             portal.progress = Progress::Running(Box::new(running));
         }

@@ -183,7 +183,7 @@ struct Bytes<'b> {
     depth: usize,
 }
 
-/// Who has written the bytes of a value.
+/// The writer of the bytes of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Client,
