@@ -8,12 +8,12 @@ use crate::column_statistics::{ColumnStatistics, TableStatistics};
 use crate::database::Database;
 use crate::error::Result;
 use crate::hidden::HiddenTable;
-use crate::options::TransactionOptions;
+use crate::options::{Mode, TransactionOptions};
 use crate::table::Table;
 use std::hash::{DefaultHasher, Hasher};
-use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
-use storage::engine::Direction;
+use storage::StorageError;
+use storage::engine::{Direction, Isolation};
 use storage::record::{
     DecodeError, Reader, Row, TableId, Value, ValueRef, decode_value, encode_value,
 };
@@ -230,17 +230,35 @@ fn decode(
 
 impl Database {
     /// Reads all rows of a table in one transaction, makes statistics of a sample of 30,000, and
-    /// keeps them in [`HiddenTable::Statistics`], which is made if it is not there.
+    /// keeps them in [`HiddenTable::Statistics`], which is made if it is not there. Nobody waits for
+    /// it longer than for a batch of rows.
     pub fn analyze(&self, table: &Table) -> Result<TableStatistics> {
+        let made = self.analyze_while(table, || true)?;
+        made.ok_or_else(|| StorageError::Interrupted.into())
+    }
+
+    /// As [`Database::analyze`], as long as `goes_on` says so after each batch of rows; none if it
+    /// did not.
+    pub fn analyze_while(
+        &self,
+        table: &Table,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Option<TableStatistics>> {
         let kept = self.hidden_table(HiddenTable::Statistics)?;
-        let sample = self.read(|reader| {
-            let mut sample = Reservoir::new(table.id().0.into());
-            reader.scan(table, .., Direction::Forward, |row| {
+        let mut sample = Reservoir::new(table.id().0.into());
+        let mut connection = self.connect()?;
+        connection.begin_with(Isolation::ReadCommitted, Mode::ReadOnly)?;
+        let mut scan = connection.scan(table, .., Direction::Forward)?;
+        let mut rows = Vec::new();
+        while scan.next_batch(&mut connection, &mut rows)? {
+            if !goes_on() {
+                return Ok(None);
+            }
+            for row in &rows {
                 sample.add(row);
-                ControlFlow::Continue(())
-            })?;
-            Ok(sample)
-        })?;
+            }
+        }
+        connection.abort();
         table.entry.count.estimate(sample.seen);
         let statistics = sample.statistics(table.entry.shape.def.columns.len());
         let options = TransactionOptions::new().unchecked(true);
@@ -252,7 +270,7 @@ impl Database {
             Ok(())
         })?;
         table.keep(&statistics);
-        Ok(statistics)
+        Ok(Some(statistics))
     }
 
     /// The statistics of the last [`Database::analyze`] of a table; none if there was none since

@@ -16,6 +16,7 @@
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | [`config`] | settings from flags, the environment and a file |
 //! | `log`, `lock_log` | events, a line each; long waits for locks among them |
+//! | `pace` | the pace of threads that look at something again and again |
 //! | `http`, `page` | health and counts for machines, a status page for people |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
 //! | `tls`, `certificate` | encryption, and the parts of a certificate that the server looks at |
@@ -34,6 +35,7 @@ mod lock_log;
 mod log;
 mod message;
 mod operation;
+mod pace;
 mod page;
 mod registry;
 mod results;
@@ -82,6 +84,8 @@ pub struct Options {
     pub start_wait: Duration,
     /// A client that takes nothing for so long is given up.
     pub write_wait: Duration,
+    /// Time between two looks for tables whose statistics are out of date; none if nobody looks.
+    pub analyze_interval: Option<Duration>,
     /// The events that are logged.
     pub log: LogOptions,
     /// Settings that sessions begin with.
@@ -103,6 +107,7 @@ impl Options {
             message_bytes_max: 64 << 20,
             start_wait: Duration::from_secs(10),
             write_wait: Duration::from_mins(1),
+            analyze_interval: Some(Duration::from_secs(10)),
             log: LogOptions::default(),
             session: Vec::new(),
         }

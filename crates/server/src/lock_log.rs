@@ -4,27 +4,14 @@
 //! wait nor the statement that waits does anything for it. It sleeps while there is no limit.
 
 use crate::log::Log;
+use crate::pace::Pace;
 use serde_json::Value;
 use sql::{LockWait, Sql, without_constants};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The pause between two looks is a quarter of the limit, within these bounds.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
-
-/// The waits that are logged, and the end of the thread that looks for them.
-pub(crate) struct LockLog {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// Waits that take so long are logged.
-    limit: Option<Duration>,
-    has_ended: bool,
-}
 
 /// Waits that have not ended, by session.
 #[derive(Default)]
@@ -44,53 +31,13 @@ enum Event<'w> {
     Ended(i32, Duration),
 }
 
-impl LockLog {
-    pub(crate) fn new(limit: Option<Duration>) -> Self {
-        let state = State {
-            limit,
-            has_ended: false,
-        };
-        Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the waits that are logged.
-    pub(crate) fn set(&self, limit: Option<Duration>) {
-        self.state().limit = limit;
-        self.changed.notify_all();
-    }
-
-    /// Ends the thread that looks.
-    pub(crate) fn end(&self) {
-        self.state().has_ended = true;
-        self.changed.notify_all();
-    }
-
-    /// Looks for waits until the end.
-    pub(crate) fn watch(&self, sql: &Sql, log: &Log) {
-        let mut waits = Waits::default();
-        let mut state = self.state();
-        while !state.has_ended {
-            let Some(limit) = state.limit else {
-                waits = Waits::default();
-                let slept = self.changed.wait(state);
-                state = slept.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
-            let now = sql.lock_waits();
-            for event in waits.look(&now, limit, Instant::now()) {
-                tell(log, &event);
-            }
-            let pause = (limit / 4).clamp(PAUSES.0, PAUSES.1);
-            let slept = self.changed.wait_timeout(self.state(), pause);
-            state = slept.unwrap_or_else(PoisonError::into_inner).0;
+/// Looks for waits that take as long as the time of a pace, until its end.
+pub(crate) fn watch(pace: &Pace, sql: &Sql, log: &Log) {
+    let mut waits = Waits::default();
+    while let Some(limit) = pace.next(|limit| (limit / 4).clamp(PAUSES.0, PAUSES.1)) {
+        let now = sql.lock_waits();
+        for event in waits.look(&now, limit, Instant::now()) {
+            tell(log, &event);
         }
     }
 }
@@ -235,10 +182,10 @@ mod tests {
         holder.simple("BEGIN; DELETE FROM t", &mut Nothing).unwrap();
         let lines = Memory::default();
         let log = Log::new(&LogOptions::default(), Box::new(lines.clone())).unwrap();
-        let lock_log = LockLog::new(None);
+        let pace = Pace::new(None);
         let (begun, ended) = std::thread::scope(|scope| {
-            scope.spawn(|| lock_log.watch(&sql, &log));
-            lock_log.set(Some(Duration::from_millis(20)));
+            scope.spawn(|| watch(&pace, &sql, &log));
+            pace.set(Some(Duration::from_millis(20)));
             let deleted = scope.spawn(move || {
                 let text = "DELETE FROM t WHERE a = 1";
                 waiter.simple(text, &mut Nothing).unwrap();
@@ -246,7 +193,7 @@ mod tests {
             let begun = wait_for(&lines, "waits for a lock");
             holder.simple("ROLLBACK", &mut Nothing).unwrap();
             let ended = wait_for(&lines, "no longer waits for a lock");
-            lock_log.end();
+            pace.end();
             deleted.join().unwrap();
             (begun, ended)
         });

@@ -7,8 +7,9 @@
 use crate::counts::{Counts, count};
 use crate::http;
 use crate::link::Link;
-use crate::lock_log::LockLog;
+use crate::lock_log;
 use crate::log::Log;
+use crate::pace::Pace;
 use crate::page::Page;
 use crate::registry::Registry;
 use crate::shared::{Shared, too_many};
@@ -21,6 +22,7 @@ use sql::Sql;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -46,12 +48,15 @@ pub struct Server {
     socket: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
     deadlines: Option<JoinHandle<()>>,
-    lock_waits: Option<JoinHandle<()>>,
+    watchers: Vec<JoinHandle<()>>,
+    listeners: Vec<Arc<Listener>>,
+    asked: Option<Arc<(TcpListener, Page)>>,
 }
 
 enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    /// With the path and the number of its file.
+    Unix(UnixListener, PathBuf, u64),
 }
 
 impl Server {
@@ -96,7 +101,8 @@ impl Server {
             registry: Arc::new(Registry::new(&sql)),
             sql,
             log,
-            lock_log: LockLog::new(options.log.lock_waits),
+            lock_waits: Pace::new(options.log.lock_waits),
+            statistics: Pace::new(options.analyze_interval),
             options: RwLock::new(Arc::new(options)),
             owner,
             secret,
@@ -109,10 +115,6 @@ impl Server {
         let deadlines = Builder::new()
             .name("deadlines".into())
             .spawn(move || registry.keep_deadlines());
-        let watching = Arc::clone(&shared);
-        let lock_waits = Builder::new()
-            .name("lock waits".into())
-            .spawn(move || watching.lock_log.watch(&watching.sql, &watching.log));
         let mut server = Self {
             shared,
             address,
@@ -121,8 +123,11 @@ impl Server {
             socket: path,
             threads: Vec::new(),
             deadlines: Some(deadlines.map_err(ServeError::Thread)?),
-            lock_waits: Some(lock_waits.map_err(ServeError::Thread)?),
+            watchers: Vec::new(),
+            listeners: Vec::new(),
+            asked: None,
         };
+        server.start_to_watch()?;
         // Before there are sessions, since it looks at the whole database.
         server.start_http()?;
         server.start_to_accept(listeners)?;
@@ -130,9 +135,24 @@ impl Server {
         Ok(server)
     }
 
+    fn start_to_watch(&mut self) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let lock_waits = Builder::new().name("lock waits".into());
+        let lock_waits =
+            lock_waits.spawn(move || lock_log::watch(&shared.lock_waits, &shared.sql, &shared.log));
+        let shared = Arc::clone(&self.shared);
+        let statistics = Builder::new().name("statistics".into());
+        let statistics = statistics.spawn(move || keep_statistics(&shared));
+        for thread in [lock_waits, statistics] {
+            self.watchers.push(thread.map_err(ServeError::Thread)?);
+        }
+        Ok(())
+    }
+
     fn start_to_accept(&mut self, listeners: Vec<Listener>) -> Result<(), ServeError> {
         for listener in listeners {
-            let shared = Arc::clone(&self.shared);
+            let (listener, shared) = (Arc::new(listener), Arc::clone(&self.shared));
+            self.listeners.push(Arc::clone(&listener));
             let thread = Builder::new()
                 .name("accept".into())
                 .spawn(move || listener.accept_all(&shared));
@@ -164,6 +184,7 @@ impl Server {
         let page = Page::new(&self.shared.sql).map_err(ServeError::Random)?;
         self.token = Some(page.token.clone());
         let asked = Arc::new((listener, page));
+        self.asked = Some(Arc::clone(&asked));
         for _ in 0..http::THREADS {
             let (asked, shared) = (Arc::clone(&asked), Arc::clone(&self.shared));
             let thread = Builder::new()
@@ -210,7 +231,8 @@ impl Server {
         let identity = options.tls.as_ref().map(Identity::read).transpose()?;
         let shared = &self.shared;
         shared.log.set(&options.log);
-        shared.lock_log.set(options.log.lock_waits);
+        shared.lock_waits.set(options.log.lock_waits);
+        shared.statistics.set(options.analyze_interval);
         let is_local = |address: SocketAddr| address.ip().is_loopback();
         // Other machines that cannot encrypt any more are refused one by one.
         if identity.is_none() && !self.address.is_none_or(is_local) {
@@ -254,6 +276,7 @@ impl Server {
             // Its panic has been printed.
             let _ = thread.join();
         }
+        self.listeners.clear();
         let registry = &self.shared.registry;
         let end = Instant::now() + grace;
         let mut is_late = false;
@@ -269,20 +292,20 @@ impl Server {
             std::thread::sleep(Duration::from_millis(1));
         }
         registry.stop();
-        self.shared.lock_log.end();
-        for thread in [Some(deadlines), self.lock_waits.take()] {
-            let _ = thread.map(JoinHandle::join);
+        self.shared.lock_waits.end();
+        self.shared.statistics.end();
+        for thread in self.watchers.drain(..).chain([deadlines]) {
+            let _ = thread.join();
         }
     }
 
-    /// Lets threads that accept see that the server ends: by a connection, which they drop.
+    /// Lets threads that accept see that the server ends, wherever the path of a socket leads by now.
     fn wake_listeners(&self) {
-        let http = std::iter::repeat_n(self.http, http::THREADS);
-        for address in http.chain([self.address]).flatten() {
-            drop(std::net::TcpStream::connect(address));
-        }
-        if let Some(path) = &self.socket {
-            drop(UnixStream::connect(path));
+        let asked = self.asked.iter().map(|asked| asked.0.as_fd());
+        let all = self.listeners.iter().map(|listener| listener.as_fd());
+        for listener in all.chain(asked) {
+            // One that has failed wakes its thread as well.
+            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
         }
     }
 }
@@ -290,6 +313,19 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end_within(Duration::ZERO, || true);
+    }
+}
+
+/// Makes statistics of tables that have changed, until the end.
+fn keep_statistics(shared: &Shared) {
+    while shared.statistics.next(|interval| interval).is_some() {
+        if let Err(error) = shared.sql.analyze_changed(|| !shared.is_ending()) {
+            let message = error.message;
+            let log = &shared.log;
+            log.say(&format!(
+                "statistics of a table are left for later: {message}"
+            ));
+        }
     }
 }
 
@@ -343,14 +379,15 @@ fn listen_at(path: &Path) -> Result<Listener, ServeError> {
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(Listener::Unix(listener, path.to_owned()))
+    let file = fs::symlink_metadata(path).map_err(failed)?.ino();
+    Ok(Listener::Unix(listener, path.to_owned(), file))
 }
 
 impl Listener {
     fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| stream.into()),
+            Self::Unix(listener, ..) => listener.accept().map(|(stream, _)| stream.into()),
         }
     }
 
@@ -369,10 +406,22 @@ impl Listener {
     }
 }
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener, ..) => listener.as_fd(),
+        }
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            // The next server removes it otherwise.
+        let Self::Unix(_, path, file) = self else {
+            return;
+        };
+        // The next server removes it otherwise; it may have its own there already.
+        if fs::symlink_metadata(&*path).is_ok_and(|there| there.ino() == *file) {
             let _ = fs::remove_file(path);
         }
     }

@@ -5,8 +5,8 @@
 
 use crate::Options;
 use crate::counts::Counts;
-use crate::lock_log::LockLog;
 use crate::log::Log;
+use crate::pace::Pace;
 use crate::registry::Registry;
 use crate::spin::Awake;
 use crate::tls::Identity;
@@ -19,7 +19,8 @@ pub(crate) struct Shared {
     pub(crate) sql: Arc<Sql>,
     pub(crate) options: RwLock<Arc<Options>>,
     pub(crate) log: Log,
-    pub(crate) lock_log: LockLog,
+    pub(crate) lock_waits: Pace,
+    pub(crate) statistics: Pace,
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,

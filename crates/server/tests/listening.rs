@@ -11,6 +11,7 @@ use sql::Sql;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A directory that is removed with everything in it.
 struct Directory(PathBuf);
@@ -72,6 +73,29 @@ fn the_socket_of_a_server_that_was_killed_is_replaced() {
     drop(UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
     start_at(&here, "database", &socket).unwrap();
+}
+
+/// Cleaners of old files remove sockets. It waited for ever for a connection that nobody could make.
+#[test]
+fn a_server_ends_though_its_socket_is_gone() {
+    let here = Directory::new("gone");
+    let socket = here.0.join("socket");
+    let server = start(&here, "database", |options| {
+        options.socket = Some(socket.clone());
+        options.listen = Some("127.0.0.1:0".parse().unwrap());
+        options.http = Some("127.0.0.1:0".parse().unwrap());
+    })
+    .unwrap();
+    std::fs::remove_file(&socket).unwrap();
+    let other = UnixListener::bind(&socket).unwrap();
+    let (ended, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        server.end(Duration::from_secs(1), || false);
+        ended.send(()).unwrap();
+    });
+    waits.recv_timeout(Duration::from_mins(1)).unwrap();
+    assert!(socket.exists(), "it is another server's by now");
+    drop(other);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Sql {
     row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
     pub(crate) sequences: Sequences,
     pub(crate) plans: PlanCache,
+    /// Counts statistics that were made: plans that were made before are made again.
+    analyzed: AtomicU64,
     sessions: AtomicI32,
     /// The setting `max_connections`, as sessions show it.
     connections_max: Mutex<Arc<str>>,
@@ -65,6 +67,18 @@ impl Drop for Sql {
             let _ = self.sequences.give_back(&self.database, &at_once);
         }
     }
+}
+
+/// Rows that come or go before statistics are out of date, and their share of those that were there.
+const CHANGED_ROWS: u64 = 50;
+const CHANGED_PART: u64 = 10;
+
+/// Whether a table has so many rows more or less than when its statistics were made that they are
+/// out of date.
+fn has_changed(table: &Table) -> bool {
+    let now = table.row_count().map_or(0, |count| count.rows);
+    let then = table.known_statistics().map_or(0, |known| known.rows);
+    now.abs_diff(then) > CHANGED_ROWS + then / CHANGED_PART
 }
 
 /// The setting `max_connections` where no server has set it: PostgreSQL's.
@@ -107,6 +121,7 @@ impl Sql {
             row_numbers: Mutex::default(),
             sequences: Sequences::default(),
             plans: PlanCache::default(),
+            analyzed: AtomicU64::new(0),
             sessions: AtomicI32::new(0),
             connections_max: Mutex::new(CONNECTIONS_MAX.into()),
             registry: Registry::default(),
@@ -141,6 +156,45 @@ impl Sql {
             }
         }
         Ok(())
+    }
+
+    /// Makes statistics of the tables of which so many rows have come or gone since theirs were
+    /// made: 50, and a tenth of those that there were. Changed rows are not counted.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the database. The other tables have their statistics nevertheless.
+    pub fn analyze_changed(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
+        let catalog = self.catalog();
+        let mut outcome = Ok(());
+        for object in catalog.objects() {
+            let handle = catalog.handle(object.oid);
+            let Some(handle) = handle.filter(|handle| has_changed(handle)) else {
+                continue;
+            };
+            match self.analyze(handle, &mut goes_on) {
+                Ok(()) => {}
+                Err(_) if self.catalog().handle(object.oid).is_none() => {}
+                Err(error) => outcome = Err(error),
+            }
+            if !goes_on() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Makes statistics of a table, as long as `goes_on` says so.
+    pub(crate) fn analyze(&self, table: &Table, goes_on: impl FnMut() -> bool) -> Result<()> {
+        if self.database.analyze_while(table, goes_on)?.is_some() {
+            self.analyzed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The number of statistics that were made since the opening.
+    pub(crate) fn analyzed(&self) -> u64 {
+        self.analyzed.load(Ordering::Relaxed)
     }
 
     /// Statements that found their plan in the cache, since the opening.

@@ -407,18 +407,7 @@ impl Binder<'_> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         // The operator decides to which type both are converted.
         let equal = self.operator("=", vec![left, right])?;
-        Ok(match equal {
-            Expr::Call(mut call) if call.arguments.len() == 2 => {
-                let right = call.arguments.pop();
-                let left = call.arguments.pop();
-                let missing = || Expr::null(Kind::Unknown.plain());
-                let pair = (left.unwrap_or_else(missing), right.unwrap_or_else(missing));
-                Expr::IsDistinct(Box::new(pair), negated)
-            }
-            // Rows are compared field by field; a row is not NULL.
-            other if negated => Expr::IsTruth(Box::new(other), Some(true), false),
-            other => Expr::IsTruth(Box::new(other), Some(true), true),
-        })
+        Ok(distinct(equal, negated))
     }
 
     fn case(
@@ -703,5 +692,26 @@ fn join_conditions(left: Expr, right: Expr, is_and: bool) -> Expr {
         }
         (left, true) => Expr::And(vec![left, right]),
         (left, false) => Expr::Or(vec![left, right]),
+    }
+}
+
+/// Whether the operands of an equality are distinct, or that they are not: rows field by field.
+fn distinct(equal: Expr, negated: bool) -> Expr {
+    match equal {
+        Expr::Call(mut call) if call.arguments.len() == 2 => {
+            let right = call.arguments.pop();
+            let left = call.arguments.pop();
+            let missing = || Expr::null(Kind::Unknown.plain());
+            let pair = (left.unwrap_or_else(missing), right.unwrap_or_else(missing));
+            Expr::IsDistinct(Box::new(pair), negated)
+        }
+        Expr::And(fields) => {
+            let fields = fields.into_iter().map(|field| distinct(field, negated));
+            match negated {
+                true => Expr::And(fields.collect()),
+                false => Expr::Or(fields.collect()),
+            }
+        }
+        other => Expr::IsTruth(Box::new(other), Some(true), !negated),
     }
 }

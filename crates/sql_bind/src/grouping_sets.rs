@@ -188,6 +188,7 @@ impl Binder<'_> {
             number,
             node,
             width,
+            is_kept: false,
         })))
     }
 }

@@ -71,6 +71,7 @@ impl Binder<'_> {
             number,
             node,
             width: scope.width,
+            is_kept: false,
         });
         let parts = Parts {
             merge,

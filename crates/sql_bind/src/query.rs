@@ -15,7 +15,8 @@ use crate::plan::{
 use crate::types::overload::common_kind;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
-    self, Cte, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator, SetQuantifier, With,
+    self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, With,
 };
 use std::sync::Arc;
 
@@ -215,7 +216,7 @@ impl Binder<'_> {
         let columns = renamed(bound.columns, name, &cte.alias.columns)?;
         Ok(Named {
             name: name.to_owned(),
-            rows: self.shared_rows(bound.node, columns.len())?,
+            rows: self.shared_rows(bound.node, columns.len(), cte)?,
             columns,
         })
     }
@@ -243,6 +244,7 @@ impl Binder<'_> {
             number,
             node,
             width,
+            is_kept: true,
         });
         self.changes.push(Node::Shared(Arc::clone(&shared)));
         let Some(columns) = columns else {
@@ -259,10 +261,12 @@ impl Binder<'_> {
         })
     }
 
-    fn shared_rows(&mut self, mut node: Node, width: usize) -> Result<NamedRows> {
+    fn shared_rows(&mut self, mut node: Node, width: usize, cte: &Cte) -> Result<NamedRows> {
+        let mut is_kept = matches!(cte.materialized, Some(CteAsMaterialized::Materialized));
         let mut reads_outer = false;
         node.walk(0, &mut |part, depth| {
             reads_outer |= matches!(part, Expr::Outer(level, ..) if *level > depth);
+            is_kept |= matches!(part, Expr::Call(call) if !call.is_stable());
             Ok(!reads_outer)
         })?;
         // The rows of a round are others in the next one.
@@ -275,6 +279,7 @@ impl Binder<'_> {
             number,
             node,
             width,
+            is_kept,
         })))
     }
 
@@ -340,7 +345,7 @@ impl Binder<'_> {
         Ok(Named {
             name: name.to_owned(),
             columns,
-            rows: self.shared_rows(node.into(), width)?,
+            rows: self.shared_rows(node.into(), width, cte)?,
         })
     }
 

@@ -15,6 +15,7 @@ mod moved;
 mod orphans;
 mod partitions;
 mod plan_cache;
+mod plans;
 mod scratch;
 mod scripts;
 mod spill;

@@ -266,6 +266,7 @@ impl Configuration {
             message_bytes_max: self.count("max_message_bytes"),
             start_wait: self.time("authentication_timeout").unwrap_or_default(),
             write_wait: self.time("client_write_timeout").unwrap_or_default(),
+            analyze_interval: self.time("analyze_interval"),
             log: LogOptions {
                 is_json: self.given("log_format").value == Value::Word("json"),
                 connections: self.switch("log_connections"),

@@ -163,6 +163,12 @@ pub static SETTINGS: &[Setting] = &[
         ("TIME", Form::Time, "10s"),
         "Time that transactions have to end after SIGTERM",
     ),
+    setting(
+        "analyze_interval",
+        ("TIME", Form::Limit, "10s"),
+        "Look this often for tables that have changed, and make their statistics anew; `off` \
+         leaves it to ANALYZE",
+    ),
     fixed(
         "log_format",
         ("FORMAT", Form::Word(&["text", "json"]), "text"),

@@ -238,7 +238,7 @@ impl Session {
                     self.environment.host.warning(SqlState("01000"), message);
                     continue;
                 }
-                self.sql.database().analyze(&handle)?;
+                self.sql.analyze(&handle, || true)?;
             }
         }
         Ok(())

@@ -107,12 +107,22 @@ impl ScanRun {
                 }
                 Reading::Keys(all.into_iter())
             }
-            Access::Elements { index, array } => {
+            Access::Elements {
+                index,
+                prefix,
+                array,
+            } => {
                 let columns = key_types(source, index.as_deref());
+                let mut key = Vec::with_capacity(prefix.len() + 1);
+                for expression in prefix {
+                    key.push(evaluate(expression, &[], run)?);
+                }
                 let mut all = BTreeSet::new();
                 if let Datum::Array(array) = evaluate(array, &[], run)? {
                     for element in &array.elements {
-                        all.extend(key_values(std::slice::from_ref(element), &columns, run));
+                        key.truncate(prefix.len());
+                        key.push(element.clone());
+                        all.extend(key_values(&key, &columns, run));
                     }
                 }
                 Reading::Keys(all.into_iter())

@@ -122,6 +122,7 @@ impl Session {
             temporary: self.environment.names.temporary,
             role: self.environment.names.role,
             catalog: self.catalog().version,
+            analyzed: self.sql.analyzed(),
         };
         match self.sql.plans.find(&key) {
             Cached::Plan(lifted) => return Some(lifted),

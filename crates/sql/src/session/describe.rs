@@ -55,7 +55,8 @@ impl Session {
     /// changed.
     pub fn description_versions(&mut self) -> (u64, u64) {
         self.refresh_catalog();
-        self.versions()
+        let (catalog, settings, _) = self.versions();
+        (catalog, settings)
     }
 
     /// A transaction that defines objects has a catalogue of its own; all others see the newest.

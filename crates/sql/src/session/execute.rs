@@ -81,11 +81,13 @@ impl Session {
         }
     }
 
-    /// Versions of the catalogue and of the settings: plans made under others are made again.
-    pub(super) fn versions(&self) -> (u64, u64) {
+    /// Versions of the catalogue, of the settings and of the statistics: plans made under others
+    /// are made again.
+    pub(super) fn versions(&self) -> (u64, u64, u64) {
         (
             self.catalog().version,
             self.environment.host.variables.version,
+            self.sql.analyzed(),
         )
     }
 

@@ -135,8 +135,8 @@ impl PreparedStatements {
 #[derive(Clone)]
 pub(crate) struct Planned {
     pub(crate) plan: Arc<Plan>,
-    /// Of the catalogue, and of the settings.
-    pub(crate) versions: (u64, u64),
+    /// Of the catalogue, of the settings and of the statistics.
+    pub(crate) versions: (u64, u64, u64),
 }
 
 impl Prepared {

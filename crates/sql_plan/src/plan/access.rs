@@ -5,10 +5,12 @@
 //! place; ranges are tested again on the rows, because long texts and NULLs are not exactly where
 //! the keys say.
 
+use super::estimate::touched_by;
 use super::expression::{Expr, Quantified};
-use super::node::{Access, Bound, KeyRange, Scan, Source, System};
+use super::node::{Access, Bound, KeyRange, Node, Scan, Source, System};
 use crate::types::cast::CastContext;
 use crate::types::{Kind, Type, storage};
+use std::sync::Arc;
 
 /// An index, or the primary key.
 struct Candidate {
@@ -24,9 +26,13 @@ struct Choice {
     ensured: Vec<usize>,
 }
 
-/// Lets a scan use an index for its conditions; the rest of them stay.
-pub(super) fn choose(scan: &mut Scan, conditions: Vec<Expr>) {
-    let mut best: Option<Choice> = None;
+/// Lets a scan use an index for its condition and for others; what the index does not ensure stays
+/// its condition. Of several indexes it is the one with the fewest rows to look at, or of as many
+/// the one that more of the conditions fit.
+pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
+    let own = scan.condition.take().map(Expr::conjuncts);
+    let conditions: Vec<Expr> = own.unwrap_or_default().into_iter().chain(others).collect();
+    let mut best: Option<(f64, Choice)> = None;
     for candidate in candidates(&scan.source) {
         let choices = [
             by_range(&scan.source, &candidate, &conditions),
@@ -34,22 +40,47 @@ pub(super) fn choose(scan: &mut Scan, conditions: Vec<Expr>) {
             by_rows(&scan.source, &candidate, &conditions),
         ];
         for choice in choices.into_iter().flatten() {
-            if best.as_ref().is_none_or(|best| choice.worth > best.worth) {
-                best = Some(choice);
+            scan.condition = rest_of(&conditions, &choice.ensured);
+            scan.access = choice.access.clone();
+            let touched = touched_by(scan);
+            let is_better = best.as_ref().is_none_or(|(least, best)| {
+                let order = touched.total_cmp(least);
+                order.then(best.worth.cmp(&choice.worth)).is_lt()
+            });
+            if is_better {
+                best = Some((touched, choice));
             }
         }
     }
-    let mut ensured = Vec::new();
-    if let Some(best) = best {
-        scan.access = best.access;
-        ensured = best.ensured;
+    let (access, ensured) = match best {
+        Some((_, best)) => (best.access, best.ensured),
+        None => (Access::All { backward: false }, Vec::new()),
+    };
+    scan.condition = rest_of(&conditions, &ensured);
+    scan.access = access;
+}
+
+/// The conditions that a way does not ensure.
+fn rest_of(conditions: &[Expr], ensured: &[usize]) -> Option<Expr> {
+    let rest = conditions.iter().enumerate();
+    let rest = rest.filter(|(at, _)| !ensured.contains(at));
+    let rest: Vec<Expr> = rest.map(|(_, condition)| condition.clone()).collect();
+    (!rest.is_empty()).then(|| Expr::all(rest))
+}
+
+/// Lets all scans of a plan that read all rows use indexes for their conditions.
+pub(super) fn choose_all(node: &mut Node) {
+    if let Node::Scan(scan) = node
+        && let Access::All { backward: false } = scan.access
+        && scan.condition.is_some()
+    {
+        choose(Arc::make_mut(scan), Vec::new());
     }
-    let rest = conditions.into_iter().enumerate();
-    let rest = rest
-        .filter(|(at, _)| !ensured.contains(at))
-        .map(|(_, condition)| condition);
-    let rest: Vec<Expr> = scan.condition.take().into_iter().chain(rest).collect();
-    scan.condition = (!rest.is_empty()).then(|| Expr::all(rest));
+    let visited = node.inputs(&mut |input, _| {
+        choose_all(input);
+        Ok(())
+    });
+    debug_assert!(visited.is_ok(), "the visitor does not fail");
 }
 
 /// Lets a relation of the system look up rows by the first condition of equality that it can.
@@ -82,14 +113,28 @@ pub(super) fn choose_key(system: &mut System, mut conditions: Vec<Expr>) {
 
 /// Whether the scan finds at most one row.
 pub(super) fn is_unique(scan: &Scan) -> bool {
-    match &scan.access {
-        Access::Range(range) => candidates(&scan.source).iter().any(|candidate| {
-            candidate.index == range.index
-                && candidate.is_unique
-                && range.prefix.len() == candidate.columns.len()
-        }),
-        _ => false,
-    }
+    let Access::Range(range) = &scan.access else {
+        return false;
+    };
+    let index = range.index.as_deref();
+    range.prefix.len() == columns_of(&scan.source, index).len()
+        && is_unique_key(&scan.source, index)
+}
+
+/// Whether an index, or the primary key, has each key once.
+pub(super) fn is_unique_key(source: &Source, index: Option<&str>) -> bool {
+    let definition = source.table.definition();
+    index.is_none_or(|name| definition.index(name).is_some_and(|index| index.unique))
+}
+
+/// Columns of an index, or of the primary key.
+pub(super) fn columns_of(source: &Source, index: Option<&str>) -> Vec<usize> {
+    let Some(name) = index else {
+        return source.key.to_vec();
+    };
+    let definition = source.table.definition();
+    let index = definition.index(name);
+    index.map(|index| index.columns.clone()).unwrap_or_default()
 }
 
 /// Columns of the primary key and of each index, and whether they are unique.
@@ -193,18 +238,20 @@ fn equal_to(source: &Source, column: usize, conditions: &[Expr]) -> Option<(usiz
     })
 }
 
+/// Values of the first columns, by conditions of equality, and these conditions.
+fn prefix_of(
+    source: &Source,
+    candidate: &Candidate,
+    conditions: &[Expr],
+) -> (Vec<Expr>, Vec<usize>) {
+    let columns = candidate.columns.iter();
+    let equal = columns.map_while(|&column| equal_to(source, column, conditions));
+    equal.map(|(at, value)| (value, at)).unzip()
+}
+
 /// Equality of the first columns, and a range of the next one.
 fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
-    let (mut prefix, mut ensured) = (Vec::new(), Vec::new());
-    for &column in &candidate.columns {
-        match equal_to(source, column, conditions) {
-            Some((at, value)) => {
-                prefix.push(value);
-                ensured.push(at);
-            }
-            None => break,
-        }
-    }
+    let (prefix, ensured) = prefix_of(source, candidate, conditions);
     let (mut low, mut high) = (None, None);
     if let Some(&next) = candidate.columns.get(prefix.len())
         && is_ordered(source.column_type(next))
@@ -273,49 +320,56 @@ pub(super) fn is_element(column: usize, test: &Quantified, source: &Source) -> b
         && element.is_some_and(|element| fits(source.column_type(column), element))
 }
 
-/// The first column is an element of an array.
+/// Equality of the first columns, and the next one is an element of an array.
 fn by_elements(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
-    let &first = candidate.columns.first()?;
-    conditions.iter().enumerate().find_map(|(at, condition)| {
+    let (prefix, mut ensured) = prefix_of(source, candidate, conditions);
+    let &next = candidate.columns.get(prefix.len())?;
+    let (at, array) = conditions.iter().enumerate().find_map(|(at, condition)| {
         let Expr::Quantified(test) = condition else {
             return None;
         };
-        let is_it = is_element(first, test, source)
+        let is_it = is_element(next, test, source)
             && !test.array.reads_row()
             && !Expr::has_volatile(&test.array);
-        is_it.then(|| Choice {
-            access: Access::Elements {
-                index: candidate.index.clone(),
-                array: test.array.clone(),
-            },
-            worth: 7,
-            ensured: vec![at],
-        })
+        is_it.then(|| (at, test.array.clone()))
+    })?;
+    ensured.push(at);
+    Some(Choice {
+        worth: 8 * prefix.len() as u32 + 7,
+        access: Access::Elements {
+            index: candidate.index.clone(),
+            prefix,
+            array,
+        },
+        ensured,
     })
 }
 
-/// The first columns are those of one of several rows.
+/// The first columns are those of one of several rows, where all rows agree in some of them by
+/// other conditions.
 fn by_rows(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
     conditions.iter().enumerate().find_map(|(at, condition)| {
         let Expr::Or(rows) = condition else {
             return None;
         };
-        let mut keys = Vec::with_capacity(rows.len());
+        let (mut keys, mut ensured) = (Vec::with_capacity(rows.len()), vec![at]);
         let mut width = None;
         for row in rows {
             let parts = row.clone().conjuncts();
-            let mut key = Vec::new();
+            let (mut key, mut used) = (Vec::new(), 0);
             for &column in &candidate.columns {
-                match equal_to(source, column, &parts) {
-                    Some((_, value)) => key.push(value),
-                    None => break,
+                if let Some((other, value)) = equal_to(source, column, conditions) {
+                    ensured.push(other);
+                    key.push(value);
+                } else if let Some((_, value)) = equal_to(source, column, &parts) {
+                    used += 1;
+                    key.push(value);
+                } else {
+                    break;
                 }
             }
             // All of the row must be in the key, so that the key ensures it.
-            if key.is_empty()
-                || key.len() != parts.len()
-                || *width.get_or_insert(key.len()) != key.len()
-            {
+            if used == 0 || used != parts.len() || *width.get_or_insert(key.len()) != key.len() {
                 return None;
             }
             keys.push(key);
@@ -327,7 +381,7 @@ fn by_rows(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Optio
                 keys,
             },
             worth,
-            ensured: vec![at],
+            ensured,
         })
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! A plan is found by the fingerprint of its statement and everything else that it was made under:
 //! the settings of the session (the search path is one), its temporary schema, its role, and the
-//! version of the catalogue. So a definition makes all older plans unreachable, and they age out.
+//! version of the catalogue and of statistics. So a definition and ANALYZE make all older plans
+//! unreachable, and they age out.
 //!
 //! A fingerprint that is met for the first time is only noted. Most texts that come once never come
 //! again, and making a plan that serves all literals costs as much as one for those that are there.
@@ -53,6 +54,8 @@ pub struct Key<'k> {
     pub role: Oid,
     /// The version of the catalogue.
     pub catalog: u64,
+    /// The number of statistics of tables that were made.
+    pub analyzed: u64,
 }
 
 /// The state of a fingerprint in the cache.
@@ -83,6 +86,7 @@ struct Entry {
     settings: Box<str>,
     temporary: Option<Oid>,
     catalog: u64,
+    analyzed: u64,
     content: Cached,
     /// The look-up that met it last.
     used: u64,
@@ -92,7 +96,8 @@ impl Entry {
     fn is_of(&self, key: &Key<'_>) -> bool {
         *self.shape == *key.shape
             && *self.settings == *key.settings
-            && (self.temporary, self.role, self.catalog) == (key.temporary, key.role, key.catalog)
+            && (self.temporary, self.role) == (key.temporary, key.role)
+            && (self.catalog, self.analyzed) == (key.catalog, key.analyzed)
     }
 }
 
@@ -126,6 +131,7 @@ impl PlanCache {
             temporary: key.temporary,
             role: key.role,
             catalog: key.catalog,
+            analyzed: key.analyzed,
             content,
             used: self.moment.load(Ordering::Relaxed),
         };
@@ -193,6 +199,7 @@ mod tests {
             temporary: None,
             role: crate::catalog::OWNER,
             catalog: 1,
+            analyzed: 0,
         }
     }
 

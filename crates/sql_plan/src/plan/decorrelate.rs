@@ -12,12 +12,13 @@
 //! rows.
 
 use super::access;
-use super::estimate::estimate;
+use super::estimate::{estimate, touched_by};
 use super::expression::{Expr, Subquery, SubqueryTest};
 use super::improve::{keep, push};
 use super::join_order::types_of;
-use super::method::{has_one_hash, with_method};
+use super::method::{LOOK_UP, has_one_hash, with_method};
 use super::node::{Aggregate, AggregateCall, Join, JoinKind, JoinMethod, Node, Project, Scan};
+use super::selectivity::rows_of;
 use super::unnest::{freed, lifted, reads_level};
 
 /// Aggregates that are NULL over no rows.
@@ -37,39 +38,48 @@ pub(super) fn decorrelate(node: Node, mut condition: Expr) -> (Node, Option<Expr
     let Some(types) = types_of(&node) else {
         return (node, Some(condition));
     };
-    let mut found = None;
-    let walked = condition.walk(0, &mut |part, _| {
-        let Expr::Subquery(subquery) = part else {
-            return Ok(true);
-        };
-        if found.is_none()
-            && let Some(groups) = groups_of(subquery, &node)
-        {
-            *part = groups.value.clone();
-            found = Some(groups);
-        }
-        Ok(false)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    let Some(groups) = found else {
-        return (node, Some(condition));
-    };
-    let joined = with_method(Join {
-        kind: JoinKind::Left,
-        left: node,
-        right: push(groups.aggregate.into(), Vec::new()),
-        condition: Some(Expr::all(groups.equalities)),
-        method: JoinMethod::Loop,
-    });
-    // There may be other queries in the condition.
-    let (joined, rest) = decorrelate(joined, condition);
+    let joined = with_groups(node, &mut condition);
+    if joined.width() == types.len() {
+        return (joined, Some(condition));
+    }
     let columns = types.into_iter().enumerate();
     let project = Project {
-        input: keep(joined, rest.into_iter().collect()),
+        input: keep(joined, vec![condition]),
         expressions: columns.map(|(at, kind)| Expr::Column(at, kind)).collect(),
         has_sets: false,
     };
     (project.into(), None)
+}
+
+/// The rows of a node with further columns for the values of such queries, which an expression over
+/// them reads instead.
+pub(super) fn with_groups(mut node: Node, expression: &mut Expr) -> Node {
+    loop {
+        let mut found = None;
+        let walked = expression.walk(0, &mut |part, _| {
+            let Expr::Subquery(subquery) = part else {
+                return Ok(true);
+            };
+            if found.is_none()
+                && let Some(groups) = groups_of(subquery, &node)
+            {
+                *part = groups.value.clone();
+                found = Some(groups);
+            }
+            Ok(false)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        let Some(groups) = found else {
+            return node;
+        };
+        node = with_method(Join {
+            kind: JoinKind::Left,
+            left: node,
+            right: push(groups.aggregate.into(), Vec::new()),
+            condition: Some(Expr::all(groups.equalities)),
+            method: JoinMethod::Loop,
+        });
+    }
 }
 
 /// The groups of a query whose value is that of aggregates, if its conditions on the outer row are
@@ -94,13 +104,16 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
     if !is_fit {
         return None;
     }
-    let conditions = filter.condition.clone().conjuncts().into_iter();
-    let (up, stay): (Vec<Expr>, Vec<Expr>) = conditions.partition(|one| reads_level(one, 1));
+    let conditions = filter.condition.clone().conjuncts();
+    let (up, stay): (Vec<Expr>, Vec<Expr>) = conditions
+        .iter()
+        .cloned()
+        .partition(|one| reads_level(one, 1));
     let width = outer.width();
     let (mut keys, mut equalities) = (Vec::new(), Vec::new());
     for condition in up {
         let (key, equality) = key_of(condition, width, width + keys.len())?;
-        if is_found_by_index(&filter.input, &key, outer) {
+        if is_found_by_index(&filter.input, &key, &conditions, outer) {
             return None;
         }
         keys.push(key);
@@ -158,18 +171,29 @@ fn key_of(condition: Expr, width: usize, column: usize) -> Option<(Expr, Expr)> 
 
 /// Whether a query finds its rows by an index, for so few outer rows that this is cheaper than
 /// reading all of them.
-fn is_found_by_index(input: &Node, key: &Expr, outer: &Node) -> bool {
+fn is_found_by_index(input: &Node, key: &Expr, conditions: &[Expr], outer: &Node) -> bool {
     let Expr::Column(at, _) = key else {
         return false;
     };
     let Some((scan, column)) = scan_of(input, *at) else {
         return false;
     };
-    let keys = access::keys_of(&scan.source).into_iter();
-    let mut first = keys.filter_map(|(columns, _)| columns.first().copied());
-    let all = scan.source.table.row_count();
-    let all = all.map_or(1000.0, |count| count.rows as f64);
-    first.any(|first| first == column) && estimate(outer) * 10.0 < all
+    let first = at - column;
+    let own = first..first + scan.source.width();
+    let is_own = |condition: &&Expr| {
+        let mut is_own = !Expr::has_query(condition);
+        condition.columns(&mut |at| is_own &= own.contains(&at));
+        is_own
+    };
+    let own = conditions.iter().filter(is_own).cloned();
+    let own = own.map(|mut condition| {
+        condition.shift(0, -(first as isize));
+        condition
+    });
+    let mut looked_up = Scan::clone(scan);
+    access::choose(&mut looked_up, own.collect());
+    let each = LOOK_UP + touched_by(&looked_up);
+    estimate(outer) * each < rows_of(&scan.source)
 }
 
 /// The scan that a column comes from, and its position there.

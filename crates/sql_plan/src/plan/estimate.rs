@@ -6,31 +6,16 @@
 use super::access;
 use super::expression::Expr;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
-use super::selectivity::{known_of, share_of};
+use super::selectivity::{elements_of, known_of, rows_of, share_of, share_of_value};
 use crate::types::Datum;
+
+/// The share of pairs for which a condition that is no equality is true.
+pub(super) const SHARE: f64 = 1.0 / 3.0;
 
 /// About the number of a node's rows.
 pub(super) fn estimate(node: &Node) -> f64 {
     match node {
-        Node::Scan(scan) => {
-            let rows = scan
-                .source
-                .table
-                .row_count()
-                .map_or(1000.0, |count| count.rows as f64);
-            let found = match &scan.access {
-                Access::All { .. } => rows,
-                Access::Range(_) if access::is_unique(scan) => 1.0,
-                Access::Range(range) if range.prefix.is_empty() => rows / 4.0,
-                Access::Range(range) => of_prefix(scan, range.index.as_deref(), rows),
-                Access::Keys { keys, .. } => keys.len() as f64,
-                Access::Elements { .. } => 10.0,
-            };
-            match &scan.condition {
-                Some(condition) => (found * share_of(condition, &scan.source)).max(1.0),
-                None => found,
-            }
-        }
+        Node::Scan(scan) => of_scan(scan),
         Node::System(system) if system.key.is_some() => 10.0,
         Node::Values(values) => values.rows.len() as f64,
         Node::Filter(filter) => (estimate(&filter.input) / 4.0).max(1.0),
@@ -54,17 +39,73 @@ pub(super) fn estimate(node: &Node) -> f64 {
     }
 }
 
-/// Rows that have a value of the first column of an index.
-fn of_prefix(scan: &Scan, index: Option<&str>, rows: f64) -> f64 {
-    let definition = scan.source.table.definition();
-    let first = match index {
-        None => scan.source.key.first(),
-        Some(name) => definition
-            .index(name)
-            .and_then(|index| index.columns.first()),
+fn of_scan(scan: &Scan) -> f64 {
+    let found = found(scan);
+    match &scan.condition {
+        Some(condition) => (found * share_of(condition, &scan.source)).max(1.0),
+        None => found,
+    }
+}
+
+/// Rows that have the values which the access of a scan looks for; its range is left to the
+/// condition, which has it too.
+fn found(scan: &Scan) -> f64 {
+    let rows = rows_of(&scan.source);
+    let (index, width, keys) = match &scan.access {
+        Access::All { .. } => return rows,
+        Access::Range(range) => (&range.index, range.prefix.len(), 1.0),
+        Access::Keys { index, keys } => (index, keys[0].len(), keys.len() as f64),
+        Access::Elements {
+            index,
+            prefix,
+            array,
+        } => (index, prefix.len() + 1, elements_of(array)),
     };
-    let whole = first.and_then(|&first| different(&scan.clone().into(), first));
-    (rows / whole.unwrap_or(100.0)).max(1.0)
+    let columns = access::columns_of(&scan.source, index.as_deref());
+    if width == columns.len() && access::is_unique_key(&scan.source, index.as_deref()) {
+        return keys;
+    }
+    let values = columns.iter().take(width);
+    let share: f64 = values.map(|&at| share_of_value(&scan.source, at)).product();
+    (rows * (share * keys).min(1.0)).max(1.0)
+}
+
+/// About the number of rows that are looked at for a node's rows.
+pub(super) fn touched(node: &Node) -> f64 {
+    match node {
+        Node::Scan(scan) => touched_by(scan),
+        Node::Filter(plan) => touched(&plan.input),
+        Node::Project(plan) => touched(&plan.input),
+        Node::Join(join) if !matches!(join.method, JoinMethod::Lateral) => {
+            touched(&join.left) + touched(&join.right) + estimate(node)
+        }
+        Node::Aggregate(plan) => touched(&plan.input),
+        Node::Sort(plan) => 2.0 * touched(&plan.input),
+        Node::Distinct(plan) => touched(&plan.input),
+        _ => estimate(node),
+    }
+}
+
+/// About the number of rows that a scan looks at.
+pub(super) fn touched_by(scan: &Scan) -> f64 {
+    let found = found(scan);
+    let (Access::Range(range), Some(condition)) = (&scan.access, &scan.condition) else {
+        return found;
+    };
+    let columns = access::columns_of(&scan.source, range.index.as_deref());
+    let Some(&next) = columns.get(range.prefix.len()) else {
+        return found;
+    };
+    let is_end = |part: &Expr| {
+        let compared = access::comparison(&|at| scan.source.column_type(at), part);
+        compared.is_some_and(|(column, name, _)| column == next && name != "=")
+    };
+    let ends = condition.clone().conjuncts().into_iter().filter(is_end);
+    let ends: Vec<Expr> = match range.low.is_some() || range.high.is_some() {
+        true => ends.collect(),
+        false => return found,
+    };
+    (found * share_of(&Expr::all(ends), &scan.source)).max(1.0)
 }
 
 /// The number of different values that a node's column has, where it is one of a table.
@@ -79,9 +120,18 @@ fn of_join(join: &Join) -> f64 {
         right: others,
     } = &join.method
     else {
+        // The rows of a look-up are those of one left row.
+        let conditions = join
+            .condition
+            .clone()
+            .map_or(0, |one| one.conjuncts().len());
+        let pairs = left * right * SHARE.powi(conditions as i32);
         return match join.kind {
             JoinKind::Semi | JoinKind::Anti => left,
-            _ => left.max(right),
+            JoinKind::Left => pairs.max(left),
+            JoinKind::Right => pairs.max(right),
+            JoinKind::Full => pairs.max(left + right),
+            JoinKind::Inner => pairs.max(1.0),
         };
     };
     // Each value of the side with more of them has its partners on the other.

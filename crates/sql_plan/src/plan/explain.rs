@@ -295,12 +295,18 @@ impl<'e> Explainer<'e> {
                 let keys: Vec<String> = keys.map(|key| key.join(" AND ")).collect();
                 (Some(index), Some(format!("({})", keys.join(") OR ("))))
             }
-            Access::Elements { index, array } => {
+            Access::Elements {
+                index,
+                prefix,
+                array,
+            } => {
                 let columns = key_columns(source, index.as_deref());
-                let first = columns.first().and_then(|at| names.get(*at));
+                let mut parts = self.equalities(&columns, prefix, &names);
+                let next = columns.get(prefix.len()).and_then(|at| names.get(*at));
+                let next = next.map_or("?", String::as_str);
                 let array = self.text(array, &names);
-                let first = first.map_or("?", String::as_str);
-                (Some(index), Some(format!("({first} = ANY ({array}))")))
+                parts.push(format!("({next} = ANY ({array}))"));
+                (Some(index), Some(all_of(parts)))
             }
         };
         let is_backward = match &scan.access {
@@ -376,10 +382,7 @@ impl<'e> Explainer<'e> {
                 parts.push(format!("({next} {sign}{included} {value})"));
             }
         }
-        match parts.len() {
-            1 => parts.remove(0),
-            _ => format!("({})", parts.join(" AND ")),
-        }
+        all_of(parts)
     }
 
     fn join(&mut self, join: &Join) -> Explained {
@@ -503,6 +506,14 @@ impl<'e> Explainer<'e> {
 }
 
 /// Positions of the columns of an index, or of the primary key.
+/// All of some conditions, as PostgreSQL writes them.
+fn all_of(mut parts: Vec<String>) -> String {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => format!("({})", parts.join(" AND ")),
+    }
+}
+
 fn key_columns(source: &Source, index: Option<&str>) -> Vec<usize> {
     match index {
         None => source.key.to_vec(),

@@ -3,7 +3,8 @@
 //! Each rewrite keeps the columns of a node as they are, or renumbers what reads them.
 
 use super::access;
-use super::decorrelate::decorrelate;
+use super::decorrelate::{decorrelate, with_groups};
+use super::equal::{closed, following};
 use super::exclude::leaves_out;
 use super::expression::Expr;
 use super::factor::implied;
@@ -75,10 +76,12 @@ fn count_uses(node: &mut Node, uses: &mut BTreeMap<usize, usize>) {
     each_inside(node, &mut |inner| count_uses(inner, uses));
 }
 
-/// Puts queries of `WITH` that are used once where they are used.
+/// Puts queries of `WITH` that are used once where they are used, except those that would give
+/// something else if they ran again, or for other rows.
 fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
     while let Node::Shared(shared) = node
         && uses.get(&shared.number) == Some(&1)
+        && !shared.is_kept
         && !matches!(shared.node, Node::Modify(_))
     {
         *node = shared.node.clone();
@@ -110,6 +113,7 @@ fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
 
 fn improve_rest(node: Node) -> Node {
     let mut node = push(node, Vec::new());
+    access::choose_all(&mut node);
     use_orders(&mut node);
     let width = node.width();
     prune(&mut node, &vec![true; width]);
@@ -142,9 +146,10 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
     match node {
         Node::Filter(filter) => {
             let filter = own(filter);
-            let (stay, go) = split(filter.condition.conjuncts());
-            conditions.extend(go);
-            keep(push(filter.input, conditions), stay)
+            let (stay, mut go) = split(filter.condition.conjuncts());
+            // Those above may fail for rows that these leave out.
+            go.append(&mut conditions);
+            keep(push(filter.input, go), stay)
         }
         Node::Scan(scan) => push_scan(own(scan), conditions),
         Node::System(system) => {
@@ -193,7 +198,10 @@ fn push_scan(mut scan: Scan, conditions: Vec<Expr>) -> Node {
         }
         .into();
     }
-    access::choose(&mut scan, plain);
+    // Its index is chosen when the joins are, which may look up its rows.
+    let plain = scan.condition.take().into_iter().chain(plain);
+    let plain: Vec<Expr> = plain.collect();
+    scan.condition = (!plain.is_empty()).then(|| Expr::all(plain));
     tested(scan.into(), queries)
 }
 
@@ -250,11 +258,37 @@ fn push_tree(join: Join, conditions: Vec<Expr>) -> Node {
     // Queries are tested on the rows of the whole tree, in whichever order it is joined.
     let (queries, plain): (Vec<Expr>, Vec<Expr>) =
         conditions.into_iter().partition(Expr::has_query);
-    let (node, mut rest) = reorder(join, plain);
+    let (mut join, mut all) = (join, Vec::new());
+    take_conditions(&mut join, 0, &mut all);
+    all.extend(plain);
+    let (node, mut rest) = reorder(join, closed(all));
     rest.extend(queries);
     match node {
         Node::Join(join) => push_join(own(join), rest),
         other => push(other, rest),
+    }
+}
+
+/// Takes the conditions of the joins of a tree that may be tested anywhere, over the whole row.
+fn take_conditions(join: &mut Join, start: usize, taken: &mut Vec<Expr>) {
+    let condition = join.condition.take().map(Expr::conjuncts);
+    let is_bound = |one: &Expr| Expr::has_volatile(one) || Expr::has_query(one);
+    let (stay, go): (Vec<Expr>, Vec<Expr>) = condition
+        .unwrap_or_default()
+        .into_iter()
+        .partition(is_bound);
+    join.condition = (!stay.is_empty()).then(|| Expr::all(stay));
+    for mut condition in go {
+        condition.shift(0, start as isize);
+        taken.push(condition);
+    }
+    let width = join.left.width();
+    for (side, start) in [(&mut join.left, start), (&mut join.right, start + width)] {
+        if let Node::Join(inner) = side
+            && is_movable(inner)
+        {
+            take_conditions(Arc::make_mut(inner), start, taken);
+        }
     }
 }
 
@@ -320,7 +354,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         for condition in conditions {
             match side(&condition, width) {
                 Side::Left if to_left => for_left.push(condition),
-                Side::Right if to_right => for_right.push(inside(condition)),
+                Side::Right if to_right => for_right.push(condition),
                 _ => above.push(condition),
             }
         }
@@ -336,21 +370,14 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
                 for_left.push(condition);
             }
             (Side::Right, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti) => {
-                for_right.push(inside(condition));
+                for_right.push(condition);
             }
             (_, JoinKind::Inner) if Expr::has_query(&condition) => above.push(condition),
             _ => both.push(condition),
         }
     }
-    if kind == JoinKind::Inner {
-        for condition in &both {
-            for_left.extend(implied(condition, |part| {
-                matches!(side(part, width), Side::Left)
-            }));
-            let of_right = implied(condition, |part| matches!(side(part, width), Side::Right));
-            for_right.extend(of_right.map(&inside));
-        }
-    }
+    add_implied(kind, width, &both, (&mut for_left, &mut for_right));
+    let for_right = for_right.into_iter().map(inside).collect();
     let join = Join {
         kind,
         left: push(left, for_left),
@@ -361,8 +388,37 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     tested(with_method(join), above)
 }
 
+/// Adds the conditions on one side of a join that follow from those on both: rows that cannot have a
+/// partner need not be read.
+fn add_implied(
+    kind: JoinKind,
+    width: usize,
+    both: &[Expr],
+    (for_left, for_right): (&mut Vec<Expr>, &mut Vec<Expr>),
+) {
+    let is_left = |one: &Expr| matches!(side(one, width), Side::Left);
+    let is_right = |one: &Expr| matches!(side(one, width), Side::Right);
+    match kind {
+        JoinKind::Inner => {
+            for condition in both {
+                for_left.extend(implied(condition, is_left));
+                for_right.extend(implied(condition, is_right));
+            }
+        }
+        JoinKind::Left | JoinKind::Semi | JoinKind::Anti => {
+            let new = following(both.iter().chain(&*for_left));
+            for_right.extend(new.filter(is_right));
+        }
+        JoinKind::Right => {
+            let new = following(both.iter().chain(&*for_right));
+            for_left.extend(new.filter(is_left));
+        }
+        JoinKind::Full => {}
+    }
+}
+
 /// A condition where another outer row lies nearer than those that it reads.
-fn deeper(mut condition: Expr) -> Expr {
+pub(super) fn deeper(mut condition: Expr) -> Expr {
     let walked = condition.walk(0, &mut |part, depth| {
         if let Expr::Outer(level, ..) = part
             && *level > depth
@@ -440,6 +496,17 @@ fn push_project(mut project: Project, conditions: Vec<Expr>) -> Node {
         .map(|condition| substituted(condition, &project.expressions));
     let down = down.collect();
     project.input = push(project.input, down);
+    if !project.has_sets {
+        // All rows get the values that conditions read.
+        let mut is_read = vec![false; project.expressions.len()];
+        for condition in &stay {
+            condition.columns(&mut |at| is_read[at] = true);
+        }
+        let read = project.expressions.iter_mut().zip(is_read);
+        for (expression, _) in read.filter(|(_, is_read)| *is_read) {
+            project.input = with_groups(project.input, expression);
+        }
+    }
     tested(project.into(), stay)
 }
 

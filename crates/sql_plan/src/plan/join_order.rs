@@ -6,10 +6,11 @@
 //! and pairs without a condition between them come last.
 
 use super::access;
-use super::estimate::{different, estimate};
+use super::estimate::{SHARE, different, estimate, touched, touched_by};
 use super::expression::Expr;
-use super::node::{Join, JoinKind, JoinMethod, Node, Project};
-use super::selectivity::share_of;
+use super::method::LOOK_UP;
+use super::node::{Join, JoinKind, JoinMethod, Node, Project, Scan};
+use super::selectivity::{rows_of, share_of_value};
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -19,9 +20,6 @@ const EXACT_MAX: usize = 8;
 const INPUTS_MAX: usize = 32;
 /// How much cheaper another order must be.
 const GAIN: f64 = 2.0;
-/// The share of pairs for which a condition that is no equality is true.
-const SHARE: f64 = 1.0 / 3.0;
-
 /// An input of the tree.
 struct Input {
     node: Node,
@@ -29,6 +27,8 @@ struct Input {
     start: usize,
     width: usize,
     rows: f64,
+    /// Rows that are looked at for them, where it is read as a whole.
+    touched: f64,
 }
 
 /// A condition as far as it matters for the order.
@@ -38,8 +38,42 @@ struct Condition {
     /// The share of pairs for which it is true.
     share: f64,
     is_equality: bool,
-    /// The inputs of which it has the first column of an index.
-    indexed: u32,
+    /// The columns that it equates, each with its input.
+    columns: Vec<(usize, usize)>,
+}
+
+/// A key by which rows of an input can be looked up.
+struct Key {
+    columns: Vec<KeyColumn>,
+    is_unique: bool,
+    /// Rows of the table.
+    rows: f64,
+}
+
+/// A column of a key.
+struct KeyColumn {
+    at: usize,
+    /// The share of the rows that have one value of it.
+    share: f64,
+    /// Whether a condition of the input itself gives its value.
+    is_fixed: bool,
+}
+
+impl Key {
+    /// About the number of rows that a look-up finds by other inputs' values of some columns; none
+    /// if these are of no use.
+    fn touched(&self, given: &[usize]) -> Option<f64> {
+        let is_given = |column: &&KeyColumn| column.is_fixed || given.contains(&column.at);
+        let prefix: Vec<&KeyColumn> = self.columns.iter().take_while(is_given).collect();
+        if prefix.iter().all(|column| column.is_fixed) {
+            return None;
+        }
+        if self.is_unique && prefix.len() == self.columns.len() {
+            return Some(1.0);
+        }
+        let share: f64 = prefix.iter().map(|column| column.share).product();
+        Some((self.rows * share).max(1.0))
+    }
 }
 
 /// The best way to join a set of inputs.
@@ -75,29 +109,38 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
         return (tree, conditions);
     };
     let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
+    let mut keys = Vec::with_capacity(inputs.len());
     for (at, input) in inputs.iter_mut().enumerate() {
-        let own: Vec<usize> = (0..on.len())
-            .filter(|&one| weighed[one].reads == 1 << at)
-            .collect();
-        input.rows = match &input.node {
-            Node::Scan(scan) if !own.is_empty() => {
+        let own = (0..on.len()).filter(|&one| weighed[one].reads == 1 << at);
+        let own: Vec<usize> = own.collect();
+        keys.push(Vec::new());
+        match &input.node {
+            Node::Scan(scan) => {
                 let mut own: Vec<Expr> = own.iter().map(|&one| on[one].clone()).collect();
                 let start = input.start;
                 for one in &mut own {
                     one.shift(0, -(start as isize));
                 }
-                input.rows * share_of(&Expr::all(own), &scan.source)
+                keys[at] = keys_of(scan, &own);
+                let mut alone = Scan::clone(scan);
+                access::choose(&mut alone, own);
+                input.touched = touched_by(&alone);
+                input.rows = estimate(&alone.into());
             }
-            _ => own
-                .iter()
-                .fold(input.rows, |rows, &one| rows * weighed[one].share),
+            _ => {
+                for one in own {
+                    input.rows *= weighed[one].share;
+                }
+            }
         }
-        .max(1.0);
+        input.rows = input.rows.max(1.0);
     }
     // Each condition between inputs is weighed by what its inputs have left.
     let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
     let weights = Weights {
         rows: inputs.iter().map(|input| input.rows).collect(),
+        touched: inputs.iter().map(|input| input.touched).collect(),
+        keys,
         conditions: weighed,
     };
     let given = weights.given(&tree, &mut 0);
@@ -143,6 +186,7 @@ fn flatten(node: Node, start: usize, inputs: &mut Vec<Input>, on: &mut Vec<Expr>
             start,
             width: node.width(),
             rows: estimate(&node).max(1.0),
+            touched: touched(&node).max(1.0),
             node,
         }),
     }
@@ -199,7 +243,7 @@ fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
         reads,
         share: SHARE,
         is_equality: false,
-        indexed: 0,
+        columns: Vec::new(),
     };
     let Expr::Call(call) = condition else {
         return weighed;
@@ -218,34 +262,56 @@ fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
             continue;
         };
         let input = &inputs[at_input];
-        let (values, is_first) = values_of(input, at - input.start);
-        distinct = distinct.max(values);
-        weighed.indexed |= u32::from(is_first) << at_input;
+        distinct = distinct.max(values_of(input, at - input.start));
+        weighed.columns.push((at_input, at - input.start));
     }
     weighed.share = 1.0 / distinct;
     weighed
 }
 
-/// About the number of different values of a column, and whether an index begins with it.
-fn values_of(input: &Input, column: usize) -> (f64, bool) {
+/// About the number of different values of a column.
+fn values_of(input: &Input, column: usize) -> f64 {
     let known = different(&input.node, column).map(|values| values.min(input.rows));
     let some = known.unwrap_or(input.rows / 10.0).max(1.0);
     let Node::Scan(scan) = &input.node else {
-        return (some, false);
+        return some;
     };
     let keys = access::keys_of(&scan.source);
     let is_unique = keys
         .iter()
         .any(|(columns, is_unique)| *is_unique && columns[..] == [column]);
-    let is_first = keys
-        .iter()
-        .any(|(columns, _)| columns.first() == Some(&column));
-    (if is_unique { input.rows } else { some }, is_first)
+    if is_unique { input.rows } else { some }
+}
+
+/// The keys by which rows of a scan can be looked up, beside conditions of its own.
+fn keys_of(scan: &Scan, own: &[Expr]) -> Vec<Key> {
+    let source = &scan.source;
+    let fixed = own.iter().filter_map(|condition| {
+        let compared = access::comparison(&|at| source.column_type(at), condition)?;
+        (compared.1 == "=").then_some(compared.0)
+    });
+    let fixed: Vec<usize> = fixed.collect();
+    let keys = access::keys_of(source).into_iter();
+    let keys = keys.map(|(columns, is_unique)| {
+        let columns = columns.into_iter().map(|at| KeyColumn {
+            at,
+            share: share_of_value(source, at),
+            is_fixed: fixed.contains(&at),
+        });
+        Key {
+            columns: columns.collect(),
+            is_unique,
+            rows: rows_of(source),
+        }
+    });
+    keys.collect()
 }
 
 /// Rows of the inputs, and the conditions between them.
 struct Weights {
     rows: Vec<f64>,
+    touched: Vec<f64>,
+    keys: Vec<Vec<Key>>,
     conditions: Vec<Condition>,
 }
 
@@ -253,7 +319,7 @@ impl Weights {
     fn input(&self, at: usize) -> Best {
         Best {
             inputs: 1 << at,
-            cost: self.rows[at],
+            cost: self.touched[at],
             rows: self.rows[at],
             order: Order::Input(at),
         }
@@ -265,11 +331,10 @@ impl Weights {
         let is_between = |one: &&Condition| {
             one.reads & !both == 0 && one.reads & left.inputs != 0 && one.reads & right.inputs != 0
         };
-        let (mut share, mut has_equality, mut is_looked_up) = (1.0, false, false);
+        let (mut share, mut has_equality) = (1.0, false);
         for condition in self.conditions.iter().filter(is_between) {
             share *= condition.share;
             has_equality |= condition.is_equality;
-            is_looked_up |= condition.indexed & right.inputs != 0;
         }
         let rows = (left.rows * right.rows * share).max(1.0);
         let mut pairs = left.rows * right.rows;
@@ -277,9 +342,20 @@ impl Weights {
             pairs = pairs.min(left.rows + 2.0 * right.rows);
         }
         let mut cost = left.cost + right.cost + pairs + rows;
-        if is_looked_up && right.inputs.is_power_of_two() {
+        if right.inputs.is_power_of_two() {
             // The right side is not read as a whole.
-            cost = cost.min(left.cost + 11.0 * left.rows + rows);
+            let at = right.inputs.trailing_zeros() as usize;
+            let between = self.conditions.iter().filter(is_between);
+            let given: Vec<usize> = between
+                .flat_map(|one| &one.columns)
+                .filter(|(input, _)| *input == at)
+                .map(|(_, column)| *column)
+                .collect();
+            let keys = self.keys[at].iter();
+            let looked_up = keys.filter_map(|key| key.touched(&given));
+            if let Some(each) = looked_up.reduce(f64::min) {
+                cost = cost.min(left.cost + (LOOK_UP + each) * left.rows + rows);
+            }
         }
         (cost, rows)
     }

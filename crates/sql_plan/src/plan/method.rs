@@ -4,11 +4,15 @@
 //! has so few rows that reading all of the right one would cost more.
 
 use super::access;
-use super::estimate::estimate;
+use super::estimate::{estimate, touched_by};
 use super::expression::Expr;
+use super::improve::deeper;
 use super::join_order::types_of;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::side::{Side, shifted, side};
+
+/// A look-up costs about as much as reading so many rows in order.
+pub(super) const LOOK_UP: f64 = 10.0;
 
 /// The join with the method that suits its conditions.
 pub(super) fn with_method(join: Join) -> Node {
@@ -117,7 +121,7 @@ pub(super) fn has_one_hash(one: &Expr, other: &Expr) -> bool {
 }
 
 /// The right side as a look-up in an index for each left row, if that is likely cheaper than
-/// reading all of it.
+/// reading all that it has otherwise.
 fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
     let Node::Scan(scan) = &join.right else {
         return None;
@@ -133,21 +137,25 @@ fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
     let outer = equalities
         .iter()
         .map(|condition| looked_up(condition.clone(), width));
-    let mut looked = Scan::clone(scan);
-    // Conditions of the scan itself stay as they are; its columns are its own.
+    let (mut looked, mut alone) = (Scan::clone(scan), Scan::clone(scan));
+    looked.condition = looked.condition.map(deeper);
     access::choose(&mut looked, outer.collect());
-    let finds_few = match &looked.access {
-        Access::Range(range) => !range.prefix.is_empty(),
-        _ => return None,
-    };
-    let (rows, all) = (estimate(&join.left), estimate(&join.right));
-    let per_row = if access::is_unique(&looked) {
-        1.0
-    } else {
-        (all / 100.0).max(1.0)
-    };
-    // A look-up costs about as much as reading ten rows in order.
-    (finds_few && rows * (10.0 + per_row) < all).then(|| looked.into())
+    access::choose(&mut alone, Vec::new());
+    let (rows, each) = (estimate(&join.left), touched_by(&looked));
+    let all = touched_by(&alone) + estimate(&alone.into());
+    (reads_left(&looked) && rows * (LOOK_UP + each) < all).then(|| looked.into())
+}
+
+/// Whether a look-up's key has a value of the left row.
+fn reads_left(looked: &Scan) -> bool {
+    let mut access = looked.access.clone();
+    let mut reads = false;
+    let walked = access.walk(0, &mut |part, depth| {
+        reads |= matches!(part, Expr::Outer(level, ..) if *level == depth + 1);
+        Ok(!reads)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    reads
 }
 
 /// A condition over both rows as one of the right row, with the left one as the next outer row.

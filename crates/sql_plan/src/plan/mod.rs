@@ -6,7 +6,8 @@
 //! | `node`, `modify`, `partition` | operators, changes of tables, the keys of partitions |
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `prune`, `narrow` | rewriting a plan: conditions go down, columns are left out |
-//! | `factor`, `unnest`, `decorrelate` | conditions become parts, joins, joins with groups |
+//! | `factor`, `equal` | conditions become parts; what follows from them |
+//! | `unnest`, `decorrelate` | conditions become joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
@@ -21,6 +22,7 @@ mod collation;
 mod counted;
 mod counters;
 mod decorrelate;
+mod equal;
 mod estimate;
 mod exclude;
 mod explain;

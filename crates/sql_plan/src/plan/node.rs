@@ -141,10 +141,12 @@ pub enum Access {
         /// Each list of values, one for each of the first key columns.
         keys: Vec<Vec<Expr>>,
     },
-    /// Rows of which the first key column is an element of an array.
+    /// Rows whose key columns begin with values, and the next column is an element of an array.
     Elements {
         /// The secondary index; none for the primary key.
         index: Option<String>,
+        /// Values of the first columns.
+        prefix: Vec<Expr>,
         /// The array, which does not read the table's row.
         array: Expr,
     },
@@ -505,6 +507,8 @@ pub struct Shared {
     pub node: Node,
     /// Columns of its rows.
     pub width: usize,
+    /// Whether it runs for itself even where it is used once.
+    pub is_kept: bool,
 }
 
 /// A recursive query: its rows are those of the start and of all rounds of the step.

@@ -89,11 +89,12 @@ fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
             below.is_some_and(|keys| give_order(&mut Arc::make_mut(plan).input, &keys, wants_few))
         }
         Node::Join(join) => {
-            // Both ways to join read the left rows one after the other.
+            // Look-ups read the left rows one after the other; a table of hashes that is too large
+            // puts them into files.
             let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
             let width = join.left.width();
             let is_left = |key: &SortKey| key.expression.columns_are_below(width);
-            let is_one_pass = matches!(join.method, JoinMethod::Lateral | JoinMethod::Hash { .. });
+            let is_one_pass = matches!(join.method, JoinMethod::Lateral);
             let is_fit = keeps_order && is_one_pass && keys.iter().all(is_left);
             is_fit && give_order(&mut Arc::make_mut(join).left, keys, wants_few)
         }

@@ -1,24 +1,29 @@
 //! Shares of rows for which conditions are true, from the statistics of ANALYZE.
 //!
 //! Without statistics, and for values that are not known before the plan runs, a share is that of
-//! the form of the condition. Conditions count as independent of each other, except both ends of a
-//! range of one column.
+//! the form of the condition: PostgreSQL's, which have done for decades. Conditions count as
+//! independent of each other, except both ends of a range of one column.
 
-use super::access::column_of;
+use super::access::{column_of, keys_of};
 use super::expression::Expr;
 use super::node::{Node, Source};
 use crate::types::function::{Body, Volatility};
 use crate::types::random::Random;
-use crate::types::{CallContext, Context, Datum, NoHost, NoNames, Settings, cast, storage};
+use crate::types::{CallContext, Context, Datum, Kind, NoHost, NoNames, Settings, cast, storage};
 use indelible::{ColumnStatistics, TableStatistics, Value};
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// Shares of conditions about which nothing is known, by their forms.
-const EQUAL: f64 = 0.1;
+const EQUAL: f64 = 0.005;
 const COMPARED: f64 = 1.0 / 3.0;
-const ALIKE: f64 = 0.1;
+const BETWEEN: f64 = 0.005;
+const ALIKE: f64 = 0.005;
 const OTHER: f64 = 1.0 / 4.0;
+/// Elements of an array that is not known before the plan runs.
+const ELEMENTS: f64 = 10.0;
+/// Rows of a table whose number is not known.
+const ROWS: f64 = 1000.0;
 /// The least share of a condition: samples do not show what is rarer.
 const LEAST: f64 = 1e-6;
 
@@ -40,6 +45,46 @@ impl Deref for Known {
 fn statistics_of(source: &Source, column: usize) -> Option<Known> {
     let table = source.table.known_statistics()?;
     (column < table.columns.len()).then_some(Known { table, column })
+}
+
+/// The number of a table's rows.
+pub(super) fn rows_of(source: &Source) -> f64 {
+    let count = source.table.row_count();
+    count.map_or(ROWS, |count| count.rows as f64)
+}
+
+/// The share of the rows that have one value of a column, if all values are as frequent.
+pub(super) fn share_of_value(source: &Source, column: usize) -> f64 {
+    if let Some(known) = statistics_of(source, column) {
+        return average(&known);
+    }
+    let rows = rows_of(source).max(1.0);
+    // The columns of a key have so many values together as there are rows; nothing says how many
+    // of them each one has.
+    let of_key = |columns: &[usize]| rows.powf(-1.0 / columns.len() as f64);
+    let mut most: Option<f64> = None;
+    for (columns, is_unique) in keys_of(source) {
+        match columns.as_slice() {
+            [one] if *one == column && is_unique => return 1.0 / rows,
+            columns if columns.len() > 1 && columns.contains(&column) => {
+                most = Some(most.unwrap_or(0.0).max(of_key(columns)));
+            }
+            _ => {}
+        }
+    }
+    match source.column_type(column).kind {
+        Kind::Bool => 0.5,
+        _ => most.unwrap_or(EQUAL.max(1.0 / rows)),
+    }
+}
+
+/// About the number of elements of an array.
+pub(super) fn elements_of(array: &Expr) -> f64 {
+    match array {
+        Expr::Array(elements, _) => elements.len() as f64,
+        Expr::Constant(Datum::Array(array), _) => array.elements.len() as f64,
+        _ => ELEMENTS,
+    }
 }
 
 /// The statistics of a node's column, where it is one of a table.
@@ -78,10 +123,18 @@ pub(super) fn share_of(condition: &Expr, source: &Source) -> f64 {
         Expr::And(parts) => parts.as_slice(),
         other => std::slice::from_ref(other),
     };
-    let (mut share, mut ranges) = (1.0, Vec::<Range>::new());
+    let (mut share, mut ranges, mut ends) = (1.0, Vec::<Range>::new(), Vec::new());
     for part in parts {
         match end_of_range(part, source) {
-            None => share *= share_of_part(part, source),
+            None => {
+                let end = compared(part);
+                share *= match end {
+                    // The other end of a range.
+                    Some(end) if ends.contains(&end) => BETWEEN / COMPARED,
+                    _ => share_of_part(part, source),
+                };
+                ends.extend(end);
+            }
             Some(range) => match ranges.iter_mut().find(|one| one.column == range.column) {
                 None => ranges.push(range),
                 Some(one) => {
@@ -115,14 +168,8 @@ fn share_of_part(part: &Expr, source: &Source) -> f64 {
             }
         }
         Expr::Quantified(test) if !test.is_all => {
-            let elements = match &test.array {
-                Expr::Array(elements, _) => elements.len(),
-                Expr::Constant(Datum::Array(array), _) => array.elements.len(),
-                _ => return OTHER,
-            };
-            let column = column_of(&test.left).and_then(|at| statistics_of(source, at));
-            let one = column.map_or(EQUAL, |column| average(&column));
-            (one * elements as f64).min(1.0)
+            let one = column_of(&test.left).map_or(EQUAL, |at| share_of_value(source, at));
+            (one * elements_of(&test.array)).min(1.0)
         }
         Expr::Call(call) if call.is_operator => match call.function.name {
             "=" => equal(&call.arguments, source),
@@ -150,11 +197,9 @@ fn equal(arguments: &[Expr], source: &Source) -> f64 {
         (_, Some(at)) => (at, one),
         _ => return EQUAL,
     };
-    let Some(column) = statistics_of(source, at) else {
-        return EQUAL;
-    };
-    let Some(value) = stored(value, source, at) else {
-        return average(&column);
+    let known = statistics_of(source, at).zip(stored(value, source, at));
+    let Some((column, value)) = known else {
+        return share_of_value(source, at);
     };
     if let Some((_, share)) = column.common.iter().find(|(common, _)| *common == value) {
         return *share;
@@ -170,6 +215,20 @@ fn equal(arguments: &[Expr], source: &Source) -> f64 {
 fn rest_of(column: &ColumnStatistics) -> f64 {
     let common: f64 = column.common.iter().map(|(_, share)| share).sum();
     (1.0 - column.nulls - common).max(0.0)
+}
+
+/// The column of which a condition leaves the values on one side of another value.
+fn compared(part: &Expr) -> Option<usize> {
+    let Expr::Call(call) = part else {
+        return None;
+    };
+    let ([one, other], true) = (&call.arguments[..], call.is_operator) else {
+        return None;
+    };
+    let is_end = matches!(call.function.name, "<" | "<=" | ">" | ">=");
+    column_of(one)
+        .or_else(|| column_of(other))
+        .filter(|_| is_end)
 }
 
 /// The part of a column that a comparison with a known value leaves.
@@ -214,7 +273,7 @@ fn end_of_range(part: &Expr, source: &Source) -> Option<Range> {
 fn stored(expression: &Expr, source: &Source, column: usize) -> Option<Value> {
     let data_type = source.column_type(column);
     let value = match (constant(expression)?, data_type.kind) {
-        (Datum::Timestamp(micros), crate::types::Kind::Date) => {
+        (Datum::Timestamp(micros), Kind::Date) => {
             Datum::Date(i32::try_from(micros.div_euclid(86_400_000_000)).ok()?)
         }
         (value, _) => value,

@@ -192,7 +192,10 @@ impl Access {
             Self::Keys { keys, .. } => keys
                 .iter_mut()
                 .try_for_each(|key| walk_all(key, depth, visit)),
-            Self::Elements { array, .. } => array.walk(depth, visit),
+            Self::Elements { prefix, array, .. } => {
+                walk_all(prefix, depth, visit)?;
+                array.walk(depth, visit)
+            }
         }
     }
 }
