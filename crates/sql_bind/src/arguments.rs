@@ -109,7 +109,7 @@ impl Binder<'_> {
                 }
                 FunctionArgExpr::QualifiedWildcard(name) => {
                     let (_, alias) = object_name(name)?;
-                    arguments.values.push(self.whole_row(&alias)?);
+                    arguments.values.push(self.row_value(&alias)?);
                 }
             }
         }

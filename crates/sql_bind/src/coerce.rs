@@ -4,6 +4,7 @@
 //! unless its text means another value each time. A parameter without a type gets the wanted one.
 
 use super::Binder;
+use super::expression::shape_of;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::cast::{self, CastContext};
@@ -50,6 +51,18 @@ impl Binder<'_> {
         Ok(Expr::Row(parts.collect::<Result<_>>()?, shape))
     }
 
+    /// A row that may be missing as one of a type.
+    fn optional_row(&mut self, row: Expr, target: Type, how: CastContext) -> Result<Expr> {
+        let Expr::Case(mut arms, row) = row else {
+            return Ok(row);
+        };
+        for (_, missing) in &mut arms {
+            *missing = Expr::null(target);
+        }
+        let row = self.convert(*row, target, how)?;
+        Ok(Expr::Case(arms, Box::new(row)))
+    }
+
     fn convert(&mut self, expression: Expr, target: Type, how: CastContext) -> Result<Expr> {
         let from = expression.data_type();
         if from.kind == target.kind && (target.modifier < 0 || target.modifier == from.modifier) {
@@ -57,6 +70,9 @@ impl Binder<'_> {
         }
         let expression = match (expression, target.kind) {
             (Expr::Row(parts, _), Kind::Composite(oid)) => self.row_as(parts, oid, how)?,
+            (row @ Expr::Case(..), Kind::Composite(_)) if shape_of(&row).is_some() => {
+                return self.optional_row(row, target, how);
+            }
             (expression, _) => expression,
         };
         match expression {

@@ -168,10 +168,10 @@ impl Binder<'_> {
                 let mut tables = self.scopes.iter().rev().flat_map(|scope| &scope.tables);
                 let table = tables.find(|table| table.alias == text);
                 let is_value = table.is_some_and(|table| table.is_value);
-                Ok(match self.whole_row(&text)? {
-                    Expr::Row(mut fields, _) if is_value => fields.swap_remove(0),
-                    row => row,
-                })
+                if is_value && let Expr::Row(mut fields, _) = self.whole_row(&text)? {
+                    return Ok(fields.swap_remove(0));
+                }
+                self.row_value(&text)
             }
             found => found,
         }
@@ -184,10 +184,29 @@ impl Binder<'_> {
             let message = format!("missing FROM-clause entry for table \"{alias}\"");
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
         }
-        self.whole_row(&alias)
+        self.row_value(&alias)
     }
 
-    /// The row of a table as a value.
+    /// The row of a table as a value: NULL where an outer join has none.
+    pub(super) fn row_value(&mut self, alias: &str) -> Result<Expr> {
+        let row = self.whole_row(alias)?;
+        let mut scopes = self.scopes.iter().rev().enumerate();
+        let presence = scopes.find_map(|(level, scope)| {
+            let table = scope.tables.iter().find(|table| table.alias == alias)?;
+            Some((level, table.presence.clone()))
+        });
+        let Some((level, Some(mut presence))) = presence else {
+            return Ok(row);
+        };
+        for _ in 0..level {
+            presence = presence.into_outer();
+        }
+        let is_missing = Expr::IsNull(Box::new(presence), false);
+        let null = Expr::null(Kind::Record.plain());
+        Ok(Expr::Case(vec![(is_missing, null)], Box::new(row)))
+    }
+
+    /// The fields of the row of a table.
     pub(super) fn whole_row(&mut self, alias: &str) -> Result<Expr> {
         let found = self
             .scopes
@@ -245,7 +264,7 @@ impl Binder<'_> {
     /// A field of a row by its name.
     fn field(&mut self, row: Expr, name: &str) -> Result<Expr> {
         let shape = match (&row, row.kind()) {
-            (Expr::Row(_, shape), _) => Some(Arc::clone(shape)),
+            (row, Kind::Record) if shape_of(row).is_some() => shape_of(row).cloned(),
             (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
             (Expr::Call(call), Kind::Record) if !call.function.columns.is_empty() => {
                 let columns = call.function.columns;
@@ -692,6 +711,18 @@ fn join_conditions(left: Expr, right: Expr, is_and: bool) -> Expr {
         }
         (left, true) => Expr::And(vec![left, right]),
         (left, false) => Expr::Or(vec![left, right]),
+    }
+}
+
+/// The shape of a row of a table, which may be missing, or of one that is written down.
+pub(super) fn shape_of(row: &Expr) -> Option<&Arc<RecordShape>> {
+    match row {
+        Expr::Row(_, shape) => Some(shape),
+        Expr::Case(arms, row) => match (&arms[..], &**row) {
+            ([(_, Expr::Constant(Datum::Null, _))], Expr::Row(_, shape)) => Some(shape),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -9,7 +9,9 @@ use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Values};
+use crate::plan::{
+    Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Project, Values,
+};
 use crate::types::{Kind, Type};
 use sql_parse::{ROWS_FROM, mark_of};
 use sqlparser::ast::{
@@ -35,6 +37,33 @@ impl Source {
             .into(),
             scope: Scope::default(),
         }
+    }
+
+    /// The rows of a side that an outer join may leave out.
+    fn make_optional(&mut self) {
+        if !self.scope.make_optional() {
+            return;
+        }
+        let present = Expr::boolean(true);
+        let width = self.scope.width;
+        if let Node::Project(project) = &mut self.node
+            && project.expressions.len() == width
+        {
+            Arc::make_mut(project).expressions.push(present);
+        } else {
+            let columns = (0..width).map(|at| self.scope.column_at(at));
+            let Some(columns) = columns.collect::<Option<Vec<Expr>>>() else {
+                self.scope.forget_presence();
+                return;
+            };
+            self.node = Project {
+                input: std::mem::replace(&mut self.node, Node::nothing()),
+                expressions: columns.into_iter().chain([present]).collect(),
+                has_sets: false,
+            }
+            .into();
+        }
+        self.scope.width += 1;
     }
 
     /// The same for rows that a clause cannot lock by their name.
@@ -98,11 +127,10 @@ impl Binder<'_> {
     /// Two parts, joined.
     fn joined(
         &mut self,
-        left: Source,
+        mut left: Source,
         mut right: Source,
         (kind, constraint): (JoinKind, &JoinConstraint),
     ) -> Result<Source> {
-        let left_width = left.scope.width;
         let is_lateral = reads_left(&mut right.node)?;
         if !is_lateral {
             leave_left(&mut right.node)?;
@@ -121,14 +149,15 @@ impl Binder<'_> {
             JoinConstraint::Natural => Some(common_names(&left.scope, &right.scope)),
             JoinConstraint::On(_) | JoinConstraint::None => None,
         };
-        let (mut scope, mut right_scope) = (left.scope, right.scope);
         if matches!(kind, JoinKind::Left | JoinKind::Full) {
-            right_scope.forget_table_oids();
+            right.make_optional();
         }
         if matches!(kind, JoinKind::Right | JoinKind::Full) {
-            scope.forget_table_oids();
+            left.make_optional();
         }
-        scope.append(right_scope)?;
+        let left_width = left.scope.width;
+        let mut scope = left.scope;
+        scope.append(right.scope)?;
         let mut condition = None;
         if let Some(names) = names {
             condition = self.merge_columns(&mut scope, left_width, &names, kind)?;

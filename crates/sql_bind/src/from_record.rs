@@ -3,6 +3,7 @@
 //! Those that make rows of JSON get the columns of their alias as a row without values, so that
 //! they know names and types when they run.
 
+use super::expression::shape_of;
 use super::scope::{Clause, Scope};
 use super::{Binder, ident_text, object_name, type_named};
 use crate::error::{Result, SqlError, SqlState};
@@ -106,7 +107,10 @@ impl Binder<'_> {
                     .collect()
             }
             (Expr::Call(call), Kind::Record) => match call.arguments.as_slice() {
-                [_, Expr::Row(_, shape)] => of_shape(shape),
+                [_, row] => match shape_of(row) {
+                    Some(shape) => of_shape(shape),
+                    None => vec![(name.to_owned(), call.data_type)],
+                },
                 _ => vec![(name.to_owned(), call.data_type)],
             },
             (other, Kind::Composite(oid)) => match self.context.names.row_shape(oid) {

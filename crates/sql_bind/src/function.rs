@@ -4,6 +4,7 @@
 //! query puts their results into rows when all of its clauses are bound.
 
 use super::arguments::Arguments;
+use super::expression::shape_of;
 use super::ordered_set::ORDERED_SETS;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
@@ -383,7 +384,9 @@ impl Binder<'_> {
 
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
         let mut parts = self.plain_arguments(list)?;
-        if let [Expr::Row(..)] = parts.as_slice() {
+        if let [row] = parts.as_slice()
+            && shape_of(row).is_some()
+        {
             return Ok(parts.remove(0));
         }
         Ok(Expr::Coalesce(self.unify("COALESCE", parts)?.0))

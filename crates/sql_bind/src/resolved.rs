@@ -36,7 +36,7 @@ enum Found {
     Sequence { oid: Oid },
     /// A column, or those of `*`.
     Columns { columns: Vec<Named>, is_star: bool },
-    /// A literal that was read as a value with labels of enums.
+    /// A literal that was read as a value whose text may change.
     Value { value: Datum, kind: Kind },
     /// The alias of a table of `FROM`, and the names that it gives to columns.
     Alias {
@@ -411,7 +411,7 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// Notes the value of a literal, if it has labels of enums.
+    /// Notes the value of a literal whose text may change.
     pub(super) fn note_value(&self, text: &Arc<str>, value: &Datum, kind: Kind) {
         let Some((log, _)) = self.log() else {
             return;
@@ -420,7 +420,7 @@ impl<'b> Binder<'b> {
         let mut known = log.literals.iter().rev();
         let known = known.find(|(known, _)| Arc::ptr_eq(known, text));
         if let Some(span) = known.map(|(_, span)| *span)
-            && self.has_labels(kind)
+            && self.may_change(kind)
         {
             drop(log);
             let value = value.clone();
@@ -428,16 +428,19 @@ impl<'b> Binder<'b> {
         }
     }
 
-    fn has_labels(&self, kind: Kind) -> bool {
+    /// Whether literals of a kind may mean something else later: labels get other names, and dates
+    /// and times are read by settings of the session.
+    fn may_change(&self, kind: Kind) -> bool {
+        use Kind::{Date, Interval, Timestamp, Timestamptz, Timetz};
         match kind {
-            Kind::Enum(_) => true,
+            Kind::Enum(_) | Date | Interval | Timestamp | Timestamptz | Timetz => true,
             Kind::Composite(oid) => {
                 let shape = self.names.row_shape(oid);
-                shape.is_some_and(|shape| shape.types.iter().any(|one| self.has_labels(one.kind)))
+                shape.is_some_and(|shape| shape.types.iter().any(|one| self.may_change(one.kind)))
             }
             kind => kind
                 .element()
-                .is_some_and(|element| self.has_labels(element)),
+                .is_some_and(|element| self.may_change(element)),
         }
     }
 

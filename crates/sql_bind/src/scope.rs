@@ -3,8 +3,8 @@
 //! A column that a join with `USING` has merged hides those that it was made of.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{AggregateCall, Expr, WindowCall};
-use crate::types::Type;
+use crate::plan::{AggregateCall, Expr, TableRows, WindowCall};
+use crate::types::{Kind, Type};
 use sqlparser::ast::WindowSpec;
 use std::sync::Arc;
 
@@ -37,6 +37,9 @@ pub(crate) struct ScopeTable {
     pub rows: Option<crate::plan::TableRows>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
+    /// An expression over the row that is NULL where the table has no row, because it is on the side
+    /// of an outer join that may have none.
+    pub presence: Option<Expr>,
     /// Whether it is a table or a view itself, and no query.
     pub is_stored: bool,
     /// Whether its row is the value of its only column: that of a function.
@@ -151,6 +154,7 @@ impl Scope {
             columns,
             rows: None,
             table_oid: None,
+            presence: None,
             is_stored: false,
             is_value: false,
             place: None,
@@ -187,9 +191,8 @@ impl Scope {
     pub(super) fn append(&mut self, other: Self) -> Result<()> {
         let by = self.width as isize;
         for mut table in other.tables {
-            if let Some(table_oid) = &mut table.table_oid {
-                table_oid.shift(0, by);
-            }
+            let own = table.table_oid.iter_mut().chain(&mut table.presence);
+            own.for_each(|one| one.shift(0, by));
             if !table.alias.is_empty() && self.tables.iter().any(|own| own.alias == table.alias) {
                 let message = format!("table name \"{}\" specified more than once", table.alias);
                 return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
@@ -233,12 +236,45 @@ impl Scope {
         }))
     }
 
-    /// The tables may have no row: a number that is the same for all rows is none then.
-    pub(super) fn forget_table_oids(&mut self) {
+    /// The tables may have no row: a number that is the same for all rows is none then. Their presence
+    /// is told by a column of each that is never NULL; true if some need one more column for it, at
+    /// the end of the row.
+    pub(super) fn make_optional(&mut self) -> bool {
+        let mut needs_column = false;
         for table in &mut self.tables {
             let is_fixed = matches!(table.table_oid, Some(Expr::Constant(..)));
             table.table_oid.take_if(|_| is_fixed);
+            if table.presence.is_some() || table.is_value {
+                continue;
+            }
+            let key = match (&table.rows, table.columns.first()) {
+                (Some(TableRows::Own(source)), Some(first)) => source.key.first().map(|key| {
+                    let data_type = source.column_type(*key);
+                    Expr::Column(first + key, data_type)
+                }),
+                (Some(TableRows::OfFamily(_)), _) => table.table_oid.clone(),
+                _ => None,
+            };
+            needs_column |= key.is_none();
+            let last = || Expr::Column(self.width, Kind::Bool.plain());
+            table.presence = Some(key.unwrap_or_else(last));
         }
+        needs_column
+    }
+
+    /// The presence of tables is not known that a further column would tell.
+    pub(super) fn forget_presence(&mut self) {
+        for table in &mut self.tables {
+            let is_last = |one: &mut Expr| matches!(one, Expr::Column(at, _) if *at == self.width);
+            table.presence.take_if(is_last);
+        }
+    }
+
+    /// The column at a place of the row, if it can be named.
+    pub(super) fn column_at(&self, place: usize) -> Option<Expr> {
+        let is_it = |one: &&Expr| matches!(one, Expr::Column(at, _) if *at == place);
+        let columns = self.columns.iter().map(|column| &column.expression);
+        columns.into_iter().find(is_it).cloned()
     }
 
     /// The column with this name; none if there is none.

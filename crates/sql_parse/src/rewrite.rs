@@ -23,6 +23,7 @@
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
+//! | the query of an `INSERT` with `ON CONFLICT` | the same in brackets, as `ON` may end a label |
 //! | `WHERE` of `COPY` | a marked column |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
@@ -468,6 +469,7 @@ impl<'t> Words<'t> {
         let mut at = 0;
         while at < self.len() {
             if self.is(at, "INSERT") && self.is(at + 1, "INTO") {
+                self.query_before_conflict(at + 2);
                 let open = (at + 2..self.len().min(at + 9))
                     .take_while(|at| !self.is_any(*at, &["VALUES", "SELECT", "DEFAULT"]))
                     .find(|at| self.is_token(*at, &Token::LParen));

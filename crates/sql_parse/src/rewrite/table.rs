@@ -52,6 +52,37 @@ impl Words<'_> {
         }
     }
 
+    /// The query of an `INSERT` whose table stands at a place, before `ON CONFLICT`: without brackets
+    /// the parser takes `ON` for the label of the last column.
+    pub(super) fn query_before_conflict(&mut self, table: usize) {
+        let (mut at, mut start) = (table, None);
+        while at < self.len() && !self.is_token(at, &Token::RParen) {
+            if self.is(at, "ON") && self.is(at + 1, "CONFLICT") {
+                break;
+            }
+            if start.is_none() && self.is_any(at, &["VALUES", "DEFAULT"]) {
+                return;
+            }
+            if start.is_none() && self.is_any(at, &["SELECT", "WITH", "TABLE"]) {
+                start = Some(at);
+            }
+            at = match self.token(at) {
+                Some(Token::LParen | Token::LBracket) => self.after_bracket(at),
+                _ => at + 1,
+            };
+        }
+        let Some(start) = start.filter(|_| self.is(at, "ON")) else {
+            return;
+        };
+        if self.is(start, "TABLE") {
+            let [select, from] = ["SELECT", "FROM"].map(Token::make_keyword);
+            self.replace(start..start + 1, &[Token::LParen, select, Token::Mul, from]);
+        } else {
+            self.replace(start..start, &[Token::LParen]);
+        }
+        self.replace(at..at, &[Token::RParen]);
+    }
+
     /// `ROWS FROM (functions)`.
     pub(super) fn rows_from(&mut self, at: usize) {
         if self.is(at + 1, "FROM") && self.is_token(at + 2, &Token::LParen) {

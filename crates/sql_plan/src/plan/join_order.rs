@@ -18,6 +18,8 @@ use std::sync::Arc;
 const EXACT_MAX: usize = 8;
 /// Inputs of one tree; more of them keep their order.
 const INPUTS_MAX: usize = 32;
+/// How much more a pair costs that no condition joins.
+const UNRELATED: f64 = 10.0;
 /// How much cheaper another order must be.
 const GAIN: f64 = 2.0;
 /// An input of the tree.
@@ -331,13 +333,18 @@ impl Weights {
         let is_between = |one: &&Condition| {
             one.reads & !both == 0 && one.reads & left.inputs != 0 && one.reads & right.inputs != 0
         };
-        let (mut share, mut has_equality) = (1.0, false);
+        let (mut share, mut has_condition, mut has_equality) = (1.0, false, false);
         for condition in self.conditions.iter().filter(is_between) {
             share *= condition.share;
+            has_condition = true;
             has_equality |= condition.is_equality;
         }
         let rows = (left.rows * right.rows * share).max(1.0);
         let mut pairs = left.rows * right.rows;
+        if !has_condition {
+            // They grow with both sides, and estimates may be too low.
+            pairs *= UNRELATED;
+        }
         if has_equality {
             pairs = pairs.min(left.rows + 2.0 * right.rows);
         }

@@ -33,6 +33,7 @@ pub mod datum;
 mod float_io;
 pub mod function;
 pub mod geometry;
+pub mod hash;
 pub mod in_range;
 pub mod interval;
 pub mod json;

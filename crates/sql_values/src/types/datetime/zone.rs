@@ -36,7 +36,7 @@ pub fn lookup(name: &str) -> Option<TimeZone> {
     posix(name).or_else(|| fixed(-seconds_of(name)?))
 }
 
-/// Seconds of hours, minutes and seconds with colons between them. As in POSIX texts, they count
+/// Seconds of hours, and perhaps minutes and seconds, with colons between them. As in POSIX texts, they count
 /// west of Greenwich.
 fn seconds_of(text: &str) -> Option<i32> {
     let (sign, digits) = match text.strip_prefix('-') {
@@ -52,8 +52,7 @@ fn seconds_of(text: &str) -> Option<i32> {
         let part: i32 = part.parse().ok().filter(|_| is_number)?;
         seconds += part * unit;
     }
-    let is_whole = parts.next().is_none() && digits.contains(':');
-    is_whole.then_some(sign * seconds)
+    parts.next().is_none().then_some(sign * seconds)
 }
 
 /// A POSIX text: a name and the hours west of Greenwich, and rules of summer time.

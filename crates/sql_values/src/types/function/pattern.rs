@@ -62,7 +62,7 @@ pub fn like_bytes(text: &[u8], pattern: &[u8], unit: Unit) -> Result<bool> {
                 at = next_unit(text, at, unit);
                 continue;
             }
-            Some(b'\\') => {
+            Some(b'\\') if at < text.len() => {
                 let Some(escaped) = pattern.get(place + 1) else {
                     return Err(SqlError::new(
                         SqlState::INVALID_ESCAPE_SEQUENCE,

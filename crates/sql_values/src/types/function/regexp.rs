@@ -42,6 +42,22 @@ fn groups(captures: &Captures<'_>) -> Datum {
     Datum::Array(Arc::new(Array::new(Text, texts.collect())))
 }
 
+/// All matches as PostgreSQL finds them: after an empty one the search goes on at the next character,
+/// after others at their end, so that an empty match may follow there.
+fn matches<'t>(regex: &Regex, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
+    let mut start = Some(0);
+    std::iter::from_fn(move || {
+        let found = regex.captures_at(text, start?)?;
+        let whole = found.get(0).expect("a match has a whole");
+        let end = whole.end();
+        start = match whole.is_empty() {
+            true => text[end..].chars().next().map(|next| end + next.len_utf8()),
+            false => Some(end),
+        };
+        Some(found)
+    })
+}
+
 fn first_match(a: &[Datum]) -> Result<Datum> {
     let regex = compile(a[1].str()?, options(a, 2, "regexp_match")?)?;
     Ok(regex
@@ -53,7 +69,7 @@ fn all_matches(a: &[Datum]) -> Result<Rows> {
     let options = options(a, 2, "regexp_matches")?;
     let regex = compile(a[1].str()?, options)?;
     let count = if options.is_global { usize::MAX } else { 1 };
-    let found = regex.captures_iter(a[0].str()?).take(count);
+    let found = matches(&regex, a[0].str()?).take(count);
     let rows: Vec<Datum> = found.map(|captures| groups(&captures)).collect();
     Ok(Box::new(rows.into_iter().map(Ok)))
 }
@@ -63,13 +79,14 @@ fn split(a: &[Datum], name: &str) -> Result<Vec<Datum>> {
     let text = a[0].str()?;
     let regex = compile(a[1].str()?, options(a, 2, name)?)?;
     let mut parts = Vec::new();
-    let mut start = 0;
-    for found in regex.find_iter(text) {
-        if found.is_empty() && (found.start() == start || found.start() >= text.len()) {
-            continue;
+    let (mut start, mut searched) = (0, 0);
+    for captures in matches(&regex, text) {
+        let found = captures.get(0).expect("a match has a whole");
+        if found.start() < text.len() && found.end() > searched {
+            parts.push(Datum::text(&text[start..found.start()]));
+            start = found.end();
         }
-        parts.push(Datum::text(&text[start..found.start()]));
-        start = found.end();
+        searched = found.end();
     }
     parts.push(Datum::text(&text[start..]));
     Ok(parts)
@@ -102,7 +119,7 @@ fn replace(regex: &Regex, text: &str, start: usize, replacement: &str, number: u
     let mut out = text[..start].to_owned();
     let rest = &text[start..];
     let mut copied = 0;
-    for (place, captures) in regex.captures_iter(rest).enumerate() {
+    for (place, captures) in matches(regex, rest).enumerate() {
         let found = captures.get(0).expect("a match has a whole");
         if number != 0 && place + 1 != number {
             continue;
@@ -175,7 +192,7 @@ fn count(a: &[Datum]) -> Result<Datum> {
     if start > text.chars().count() as i64 + 1 {
         return Ok(Datum::Int4(0));
     }
-    let found = regex.find_iter(&text[byte_of(text, start)..]).count();
+    let found = matches(&regex, &text[byte_of(text, start)..]).count();
     Ok(Datum::Int4(found as i32))
 }
 
@@ -196,7 +213,7 @@ fn nth_group(a: &[Datum], name: &str, places: [usize; 3]) -> Result<Option<(usiz
         return Ok(None);
     }
     let from = byte_of(text, start);
-    let captures = regex.captures_iter(&text[from..]).nth(number as usize - 1);
+    let captures = matches(&regex, &text[from..]).nth(number as usize - 1);
     let found = captures.and_then(|captures| captures.get(group as usize).map(|one| one.range()));
     Ok(found.map(|range| (from + range.start, from + range.end)))
 }

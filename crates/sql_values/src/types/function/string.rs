@@ -5,6 +5,7 @@
 
 use super::super::array::Array;
 use super::super::datum::{Datum, without_blanks};
+use super::super::hash;
 use super::super::kind::Kind::{self, Bool, Bpchar, Char, Int4, Int8, Name, Text};
 use super::digest;
 use super::{Function, Rows};
@@ -594,6 +595,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Datum::text(digest::hex(&digest::md5(
             a[0].str()?.as_bytes(),
         ))))
+    }),
+    // Programs lock names by them: `pg_advisory_lock(hashtext('name'))`.
+    Function::scalar("hashtext", &[Text], Int4, |_, a| {
+        let hash = hash::of_bytes(a[0].str()?.as_bytes(), 0);
+        Ok(Datum::Int4((hash as u32).cast_signed()))
+    }),
+    Function::scalar("hashtextextended", &[Text, Int8], Int8, |_, a| {
+        let seed = a[1].int()?.cast_unsigned();
+        let hash = hash::of_bytes(a[0].str()?.as_bytes(), seed);
+        Ok(Datum::Int8(hash.cast_signed()))
+    }),
+    Function::scalar("hashint4", &[Int4], Int4, |_, a| {
+        let hash = hash::of_word((a[0].int()? as i32).cast_unsigned(), 0);
+        Ok(Datum::Int4((hash as u32).cast_signed()))
     }),
     Function::scalar("quote_ident", &[Text], Text, |_, a| {
         Ok(Datum::text(quote_ident(a[0].str()?)))
