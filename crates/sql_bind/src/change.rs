@@ -228,6 +228,10 @@ impl Binder<'_> {
     ) -> Result<Part> {
         let mut scope = Scope::default();
         add_member(&mut scope, table, member, alias)?;
+        if let Some(target) = scope.tables.last_mut() {
+            let is_own = alias == table.object.name;
+            target.schema = is_own.then(|| self.names.schema_of(&table.object));
+        }
         let node = all_of(member);
         if others.is_empty() {
             return Ok(Part { node, scope });

@@ -244,8 +244,12 @@ impl Binder<'_> {
         let texts: Vec<String> = names.iter().map(ident_text).collect();
         let span = Span::union_iter(names.iter().map(|name| name.span));
         match texts.as_slice() {
-            [table, column] | [_, table, column] => {
-                if texts.len() == 2 && !self.knows_table(table) {
+            // There is one database, whatever its name.
+            [schema, table, column] | [_, schema, table, column] => {
+                self.column_of((schema, table), column, span)
+            }
+            [table, column] => {
+                if !self.knows_table(table) {
                     // `column.field` needs no brackets in some clients' statements.
                     if let Ok(Some(_)) = self.find_column(None, table) {
                         let row = self.column(None, table, names[0].span)?;

@@ -7,7 +7,7 @@ use super::lateral::{deepen, leave_left, reads_left};
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, ident_text, object_name};
-use crate::catalog::{Body, Privilege};
+use crate::catalog::{Body, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn, Project, Values,
@@ -64,6 +64,13 @@ impl Source {
             .into();
         }
         self.scope.width += 1;
+    }
+
+    /// The schema that may stand before the name of its table.
+    fn name_schema(&mut self, schema: &str) {
+        if let Some(last) = self.scope.tables.last_mut() {
+            last.schema = Some(schema.to_owned());
+        }
     }
 
     /// The same for rows that a clause cannot lock by their name.
@@ -407,38 +414,58 @@ impl Binder<'_> {
             return Ok(source.unlockable("a WITH query"));
         }
         if let Some(relation) = self.system_relation(schema.as_deref(), &name) {
-            return self.system_rows(relation, &shown, names);
+            let mut source = self.system_rows(relation, &shown, names)?;
+            source.name_schema(alias.map_or(relation.schema, |_| ""));
+            return Ok(source);
         }
         let object = self
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
         let object = object.cloned();
+        let mut source = self.object_rows(written, (object.as_ref(), &shown), alias, marker)?;
         if let Some(object) = &object {
+            let schema = self.names.schema_of(object);
+            source.name_schema(alias.map_or(schema.as_str(), |_| ""));
+        }
+        Ok(source)
+    }
+
+    /// The rows of a table or a view that was found by its name.
+    fn object_rows(
+        &mut self,
+        written: &ast::ObjectName,
+        (object, shown): (Option<&Arc<Object>>, &str),
+        alias: Option<&TableAlias>,
+        marker: Option<&ast::TableInheritance>,
+    ) -> Result<Source> {
+        let (schema, name) = object_name(written)?;
+        let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        if let Some(object) = object {
             let known_as = alias.is_none().then_some(name.as_str());
             self.note_object(written, object.oid, known_as);
             self.note_read(object.oid);
             self.check_access(object, Privilege::Select.bit())?;
-            self.check_locking(object, &shown)?;
+            self.check_locking(object, shown)?;
         }
-        match object.as_ref().map(|object| (object.oid, &object.body)) {
+        match object.map(|object| (object.oid, &object.body)) {
             Some((oid, Body::View(view))) => {
                 let view = view.clone();
-                self.pushed = self.locking_of(&shown);
+                self.pushed = self.locking_of(shown);
                 let bound = self.view(oid, &name, &view)?;
-                let columns = super::query::renamed(bound.columns, &shown, names)?;
-                let mut part = self.source_of(bound.node, &shown, columns)?;
+                let columns = super::query::renamed(bound.columns, shown, names)?;
+                let mut part = self.source_of(bound.node, shown, columns)?;
                 if let Some(last) = part.scope.tables.last_mut() {
                     last.is_stored = true;
                     last.place = self.note_table(written, oid, alias);
                 }
                 Ok(part)
             }
-            Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
+            Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, shown),
             _ => {
                 let table = self.table(schema.as_deref(), &name)?;
                 let view = table.body().materialized.as_ref();
                 if view.is_some_and(|view| !view.is_populated) {
-                    return self.unpopulated(&table, &shown, names);
+                    return self.unpopulated(&table, shown, names);
                 }
                 let oid = table.object.oid;
                 let mut part = self.family_rows(table, alias, marker)?;

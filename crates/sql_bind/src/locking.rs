@@ -91,7 +91,9 @@ impl Binder<'_> {
         let is_grouped =
             !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
         let problem = match () {
-            () if select.distinct.is_some() => Some("DISTINCT clause"),
+            () if matches!(&select.distinct, Some(distinct) if *distinct != ast::Distinct::All) => {
+                Some("DISTINCT clause")
+            }
             () if is_grouped => Some("GROUP BY clause"),
             () if select.having.is_some() => Some("HAVING clause"),
             () if !self.scope().aggregates.is_empty() => Some("aggregate functions"),

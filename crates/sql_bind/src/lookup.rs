@@ -25,6 +25,45 @@ impl Binder<'_> {
         }
     }
 
+    /// A column of a table that is named with its schema, of this query or of one around it.
+    pub(super) fn column_of(
+        &mut self,
+        (schema, table): (&str, &str),
+        name: &str,
+        span: Span,
+    ) -> Result<Expr> {
+        let mut scopes = self.scopes.iter().rev().enumerate();
+        let Some((level, scope)) = scopes.find(|(_, scope)| scope.has_table(schema, table)) else {
+            return Err(self.at(span, self.no_table(table)));
+        };
+        let column = match scope.find(Some(table), name)? {
+            None if name == "tableoid" => scope.table_oid(Some(table))?,
+            found => found.cloned(),
+        };
+        let Some(column) = column else {
+            return Err(self.at(span, self.no_column(Some(table), name)));
+        };
+        self.note_column(span, &column, level);
+        let mut expression = column.expression;
+        for _ in 0..level {
+            expression = expression.into_outer();
+        }
+        Ok(expression)
+    }
+
+    /// The error for a table that is not there, or not by the name of its schema.
+    pub(super) fn no_table(&self, table: &str) -> SqlError {
+        if !self.knows_table(table) {
+            let message = format!("missing FROM-clause entry for table \"{table}\"");
+            return SqlError::new(SqlState::UNDEFINED_TABLE, message);
+        }
+        let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+        let hint = format!(
+            "There is an entry for table \"{table}\", but it cannot be referenced from this part of the query."
+        );
+        SqlError::new(SqlState::UNDEFINED_TABLE, message).hint(hint)
+    }
+
     /// A column by its name, and the number of scopes that it is out.
     pub(super) fn find_column(
         &self,

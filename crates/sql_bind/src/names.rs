@@ -101,6 +101,15 @@ impl SessionNames {
         Some((data_type, object))
     }
 
+    /// The name by which statements know the schema of an object.
+    pub(crate) fn schema_of(&self, object: &Object) -> String {
+        let schema = self.catalog.object(object.namespace);
+        match schema {
+            Some(schema) if self.temporary != Some(schema.oid) => schema.name.clone(),
+            _ => "pg_temp".to_owned(),
+        }
+    }
+
     /// Fails unless a role has one of some privileges on an object, and may use its schema.
     pub fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
         if self.has_all_rights || self.catalog.is_superuser(role) {

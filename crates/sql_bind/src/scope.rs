@@ -31,6 +31,9 @@ pub struct Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
     pub alias: String,
+    /// The schema that may stand before its name: empty where an alias hides it, none if it does not
+    /// matter.
+    pub schema: Option<String>,
     /// Positions in the row of its columns.
     pub columns: Vec<usize>,
     /// Its rows, if it is a table.
@@ -151,6 +154,7 @@ impl Scope {
     fn push_table(&mut self, alias: &str, columns: Vec<usize>, unlockable: Option<&'static str>) {
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
+            schema: None,
             columns,
             rows: None,
             table_oid: None,
@@ -209,6 +213,12 @@ impl Scope {
         }
         self.width += other.width;
         Ok(())
+    }
+
+    /// Whether it has a table of a schema with this name.
+    pub(super) fn has_table(&self, schema: &str, name: &str) -> bool {
+        let mut tables = self.tables.iter().filter(|table| table.alias == name);
+        tables.any(|table| table.schema.as_deref().is_none_or(|own| own == schema))
     }
 
     /// The columns of the rows, in their order.

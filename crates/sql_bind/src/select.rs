@@ -216,8 +216,14 @@ impl Binder<'_> {
         items: &mut Vec<Item>,
     ) -> Result<()> {
         let (name, start) = match kind {
-            SelectItemQualifiedWildcardKind::ObjectName(name) => {
-                (object_name(name)?.1, name.span())
+            SelectItemQualifiedWildcardKind::ObjectName(written) => {
+                let (schema, name) = object_name(written)?;
+                if let Some(schema) = schema
+                    && !self.scope().has_table(&schema, &name)
+                {
+                    return Err(self.at(written.span(), self.no_table(&name)));
+                }
+                (name, written.span())
             }
             SelectItemQualifiedWildcardKind::Expr(tree) => {
                 let row = self.expression(tree)?;

@@ -215,6 +215,14 @@ impl Printer<'_> {
 
     fn cast(&self, out: &mut String, operand: &Expr, target: Type) -> Result<()> {
         match operand {
+            Expr::Call(call)
+                if MOMENTS.contains(&call.function.name)
+                    && call.data_type.kind == target.kind
+                    && target.modifier >= 0 =>
+            {
+                self.call(out, call)?;
+                return write_text(out, format_args!("({})", target.modifier));
+            }
             Expr::Constant(value, data_type)
                 if data_type.kind == target.kind && data_type.modifier < 0 =>
             {
@@ -402,6 +410,14 @@ const KEYWORDS: &[&str] = &[
     "localtimestamp",
     "session_user",
     "user",
+];
+
+/// Moments that take the digits of their seconds in brackets.
+const MOMENTS: &[&str] = &[
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
 ];
 
 /// The value that all branches compare, if `CASE` is written with one.

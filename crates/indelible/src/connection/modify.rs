@@ -328,6 +328,7 @@ impl Connection {
         row: &Row,
         unique: &UniqueKey,
     ) -> Result<()> {
+        self.know_index(table, shape, unique.number)?;
         let writes = &self.open()?.writes;
         let may_be_own = writes.may_have(table.id(), unique.index, &unique.key);
         self.lock_unique_key(table, unique.clone())?;
@@ -348,6 +349,31 @@ impl Connection {
         Err(StorageError::duplicate_key(table.name(), &index.name, key).into())
     }
 
+    /// Notes the keys that rows of the write set have in a unique index that was made after them.
+    fn know_index(&mut self, table: &Table, shape: &Shape, number: usize) -> Result<()> {
+        let writes = &mut self.open()?.writes;
+        let index = shape.def.indexes[number].id;
+        if writes.knows_index(table.id(), index) {
+            return Ok(());
+        }
+        let (mut keys, mut failure) = (Vec::new(), Ok(()));
+        let newest = writes.number();
+        writes.visit(table.id(), None, newest, &mut |primary, version| {
+            let Some(row) = version else { return };
+            match unique_keys(shape, row) {
+                Ok(of_row) => {
+                    let mut of_row = of_row.into_iter();
+                    let own = of_row.find(|unique| unique.number == number);
+                    keys.extend(own.map(|unique| (primary.clone(), unique.key)));
+                }
+                Err(error) => failure = Err(error),
+            }
+        });
+        failure?;
+        writes.know_index((table.id(), index), keys);
+        Ok(())
+    }
+
     /// Whether another row of the write set has a unique key that the transaction has locked
     /// before.
     fn has_own(
@@ -360,21 +386,17 @@ impl Connection {
         let writes = &self.open()?.writes;
         let (mut found, mut failure) = (false, Ok(()));
         let mut other = KeyBuf::new();
-        writes.visit(
-            table.id(),
-            None,
-            writes.number(),
-            &mut |primary, version| {
-                if let Some(row) = version
-                    && primary != key
-                {
-                    match encoder.encode_row(row, &mut other) {
-                        Ok(()) => found |= other == unique.key,
-                        Err(error) => failure = Err(error),
-                    }
+        let locked = (table.id(), unique.index, unique.key.clone());
+        writes.visit_unique(locked, &mut |primary, version| {
+            if let Some(row) = version
+                && primary != key
+            {
+                match encoder.encode_row(row, &mut other) {
+                    Ok(()) => found |= other == unique.key,
+                    Err(error) => failure = Err(error),
                 }
-            },
-        );
+            }
+        });
         failure?;
         Ok(found)
     }

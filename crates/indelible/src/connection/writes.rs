@@ -13,7 +13,7 @@
 use super::change::{Change, Version};
 use super::pool::Pool;
 use super::recent::Recent;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use storage::lock::LockSavepoint;
 use storage::record::{IndexId, KeyBuf, TableId};
 
@@ -113,15 +113,27 @@ impl Newest {
     }
 }
 
+/// A unique key that is locked.
+struct Locked {
+    /// How many were locked before it.
+    before: usize,
+    /// The changes that take or free it, by their places in the log. Where one has failed or was
+    /// rolled back, another change may be there.
+    change: usize,
+    more: Vec<usize>,
+}
+
 /// Changes of one transaction; used again by the next one.
 #[derive(Default)]
 pub(super) struct WriteSet {
     log: Vec<Entry>,
     /// The newest changes of rows, once the log has become too long to be searched.
     newest: Option<BTreeMap<TableId, Newest>>,
-    /// Unique keys that the transaction has locked, and how many it had locked before each: rows of
-    /// the set have got no others.
-    unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), usize>,
+    /// Unique keys that the transaction has locked: rows of the set have got no others.
+    unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), Locked>,
+    /// Unique indexes of which all rows of the set have their keys above, and how many keys these
+    /// were then.
+    unique_indexes: Vec<(TableId, IndexId, usize)>,
     number: u64,
     bytes: u64,
     pub(super) pool: Pool,
@@ -147,6 +159,7 @@ impl WriteSet {
         }
         self.newest = None;
         self.unique_keys.clear();
+        self.unique_indexes.clear();
         self.number = 0;
         self.bytes = 0;
     }
@@ -220,7 +233,9 @@ impl WriteSet {
             return false;
         }
         self.unique_keys
-            .retain(|_, before| *before < mark.unique_keys);
+            .retain(|_, locked| locked.before < mark.unique_keys);
+        self.unique_indexes
+            .retain(|(.., keys)| *keys <= mark.unique_keys);
         while self.log.len() > mark.length
             && let Some(Entry {
                 change, previous, ..
@@ -330,10 +345,69 @@ impl WriteSet {
         self.unique_keys.contains_key(&(table, index, key.clone()))
     }
 
-    /// Notes that the transaction has locked a unique key.
+    /// Notes that the transaction has locked a unique key, for the change that comes next.
     pub(super) fn note_unique(&mut self, table: TableId, index: IndexId, key: KeyBuf) {
+        self.note_unique_of(self.log.len(), (table, index, key));
+    }
+
+    fn note_unique_of(&mut self, change: usize, key: (TableId, IndexId, KeyBuf)) {
         let before = self.unique_keys.len();
-        let key = (table, index, key);
-        self.unique_keys.entry(key).or_insert(before);
+        match self.unique_keys.entry(key) {
+            btree_map::Entry::Vacant(new) => {
+                new.insert(Locked {
+                    before,
+                    change,
+                    more: Vec::new(),
+                });
+            }
+            btree_map::Entry::Occupied(known) => {
+                let known = known.into_mut();
+                if *known.more.last().unwrap_or(&known.change) != change {
+                    known.more.push(change);
+                }
+            }
+        }
+    }
+
+    /// Whether the keys of all rows of the set in a unique index are noted.
+    pub(super) fn knows_index(&self, table: TableId, index: IndexId) -> bool {
+        let mut known = self.unique_indexes.iter();
+        known.any(|(of, known, _)| (*of, *known) == (table, index))
+    }
+
+    /// Notes the keys that rows of the set, by their primary keys, have in a unique index. There are
+    /// some where the index is younger than their changes.
+    pub(super) fn know_index(
+        &mut self,
+        (table, index): (TableId, IndexId),
+        keys: Vec<(KeyBuf, KeyBuf)>,
+    ) {
+        for (primary, unique) in keys {
+            if let Some(change) = self.find(table, &primary) {
+                self.note_unique_of(change, (table, index, unique));
+            }
+        }
+        let count = self.unique_keys.len();
+        self.unique_indexes.push((table, index, count));
+    }
+
+    /// Visits the newest versions of the rows that may have a unique key: those whose changes have
+    /// taken or freed it.
+    pub(super) fn visit_unique(
+        &self,
+        (table, index, key): (TableId, IndexId, KeyBuf),
+        visit: &mut dyn FnMut(&KeyBuf, &Version),
+    ) {
+        let Some(locked) = self.unique_keys.get(&(table, index, key)) else {
+            return;
+        };
+        for at in [locked.change].iter().chain(&locked.more) {
+            let change = self.log.get(*at).map(|entry| &entry.change);
+            if let Some(change) = change.filter(|change| change.table.id() == table)
+                && let Some(version) = self.version(table, &change.key, self.number)
+            {
+                visit(&change.key, version);
+            }
+        }
     }
 }

@@ -256,9 +256,11 @@ impl Session {
         {
             LockTableMode::AccessShare | LockTableMode::RowShare => TableLock::IntentShared,
             LockTableMode::RowExclusive => TableLock::IntentExclusive,
-            LockTableMode::ShareUpdateExclusive
-            | LockTableMode::Share
-            | LockTableMode::ShareRowExclusive => TableLock::Shared,
+            LockTableMode::Share => TableLock::Shared,
+            // One at a time.
+            LockTableMode::ShareUpdateExclusive | LockTableMode::ShareRowExclusive => {
+                TableLock::SharedIntentExclusive
+            }
             LockTableMode::Exclusive | LockTableMode::AccessExclusive => TableLock::Exclusive,
         };
         let wait = if lock.nowait {

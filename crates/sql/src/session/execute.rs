@@ -325,6 +325,10 @@ impl Session {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
+        if self.transaction.access == indelible::Mode::ReadOnly && locks_rows(&plan.root) {
+            let message = "cannot execute SELECT FOR UPDATE in a read-only transaction";
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
         // At READ COMMITTED a statement sees what is committed when it first reads. One with
         // changes in WITH may wait before that.
         let is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
@@ -542,4 +546,16 @@ fn command_name(statement: &Statement) -> String {
     let text = statement.to_string();
     let words: Vec<&str> = text.split_whitespace().take(2).collect();
     words.join(" ")
+}
+
+/// Whether a query locks its rows.
+fn locks_rows(node: &Node) -> bool {
+    match node {
+        Node::Lock(_) => true,
+        Node::Project(plan) => locks_rows(&plan.input),
+        Node::Sort(plan) => locks_rows(&plan.input),
+        Node::Limit(plan) => locks_rows(&plan.input),
+        Node::Filter(plan) => locks_rows(&plan.input),
+        _ => false,
+    }
 }

@@ -4,7 +4,7 @@
 //! settings in the session that calls them.
 
 use super::environment::HostState;
-use crate::catalog::{Body, Names, Privilege, SequenceBody};
+use crate::catalog::{Body, Names, Oid, Privilege, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
@@ -139,6 +139,7 @@ impl HostCall<'_> {
         if !privileges.is_empty() {
             self.check_sequence(oid, privileges)?;
         }
+        self.check_changes(oid, "nextval()")?;
         let sql = &self.session.sql;
         let number = sql
             .sequences
@@ -172,9 +173,25 @@ impl HostCall<'_> {
         Ok(Datum::Int8(number))
     }
 
+    /// Fails if the transaction must not change an object that is not temporary.
+    fn check_changes(&self, oid: Oid, command: &str) -> Result<()> {
+        let object = self.names.catalog.object(oid);
+        let is_temporary = object.is_some_and(|one| Some(one.namespace) == self.names.temporary);
+        let only_reads = self
+            .session
+            .modes
+            .contains(&("transaction_read_only", "on"));
+        if only_reads && !is_temporary {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
     fn setval(&mut self, arguments: &[Datum]) -> Result<Datum> {
         let (oid, _, sequence) = self.sequence(&arguments[0])?;
         self.check_sequence(oid, &[Privilege::Update])?;
+        self.check_changes(oid, "setval()")?;
         let number = arguments[1].int()?;
         let is_called = arguments.get(2).map_or(Ok(true), Datum::bool)?;
         let sql = &self.session.sql;

@@ -50,9 +50,10 @@ fn matches<'t>(regex: &Regex, text: &'t str) -> impl Iterator<Item = Captures<'t
         let found = regex.captures_at(text, start?)?;
         let whole = found.get(0).expect("a match has a whole");
         let end = whole.end();
-        start = match whole.is_empty() {
-            true => text[end..].chars().next().map(|next| end + next.len_utf8()),
-            false => Some(end),
+        let next = text[end..].chars().next().filter(|_| whole.is_empty());
+        start = match next {
+            Some(next) => Some(end + next.len_utf8()),
+            None => (!whole.is_empty()).then_some(end),
         };
         Some(found)
     })
