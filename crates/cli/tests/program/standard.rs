@@ -63,6 +63,20 @@ fn tpcb_runs_over_several_partitions() {
     assert_eq!(left, 0, "the databases are removed");
 }
 
+/// Threads that take partitions from each other ran all transactions of a group of one without a
+/// sync, and reported them as durable.
+#[test]
+fn a_group_of_one_makes_each_transaction_durable() {
+    let methods = ["--method", "inp,full-page-writes"];
+    let size = ["--branches", "2", "--accounts", "100", "--partitions", "2"];
+    let run = ["--txns", "60", "--group", "1"];
+    for row in rows("tpcb", &[&methods[..], &size, &run].concat()) {
+        assert_eq!(row["commit_mode"], "immediate");
+        let syncs = row["syncs_per_txn"].as_f64().unwrap();
+        assert!(syncs >= 0.99, "{}: {syncs}", row["method"]);
+    }
+}
+
 #[test]
 fn tatp_succeeds_as_often_as_its_rules_say() {
     let standard = ["--method", "volatile,nvm-inp", "--subscribers", "3000"];
