@@ -466,7 +466,10 @@ impl Style {
         let path: Vec<String> = path.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let Self { colour, dashes } = self;
         let path = path.join(" ");
-        let _ = write!(body, "<polyline class=\"l{colour} d{dashes}\" points=\"{path}\"/>");
+        let _ = write!(
+            body,
+            "<polyline class=\"l{colour} d{dashes}\" points=\"{path}\"/>"
+        );
     }
 
     /// A circle, a square, or a square on its corner.
@@ -602,7 +605,9 @@ mod tests {
     fn places(svg: &str) -> Vec<f64> {
         let path = svg.split("points=\"").nth(1).unwrap();
         let path = path.split('"').next().unwrap();
-        let places = path.split(' ').map(|place| place.split(',').next().unwrap());
+        let places = path
+            .split(' ')
+            .map(|place| place.split(',').next().unwrap());
         places.map(|x| x.parse().unwrap()).collect()
     }
 
