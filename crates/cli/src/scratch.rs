@@ -212,7 +212,13 @@ fn remove_abandoned(parent: &Path) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if !name.to_str().is_some_and(|name| name.starts_with(PREFIX)) {
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+            continue;
+        };
+        // Earlier builds have no content directory and no lock, only the number of their process.
+        let is_earlier = !entry.path().join(CONTENT).exists();
+        let number = rest.split('-').next().unwrap_or_default();
+        if is_earlier && Path::new("/proc").join(number).exists() {
             continue;
         }
         let Ok(directory) = File::open(entry.path()) else {
@@ -253,10 +259,14 @@ mod tests {
         fs::write(held.path().join("file"), "x").unwrap();
         let running = format!("{PREFIX}{}-9", std::process::id());
         let running = parent.path().join(running);
-        fs::create_dir(&running).unwrap();
+        fs::create_dir_all(running.join(CONTENT)).unwrap();
+        let earlier = format!("{PREFIX}{}-8", std::process::id());
+        let earlier = parent.path().join(earlier);
+        fs::create_dir(&earlier).unwrap();
         let other = Scratch::in_directory(parent.path()).unwrap();
         assert!(held.path().join("file").exists() && other.path().exists());
         assert!(!running.exists(), "nobody holds it");
+        assert!(earlier.exists(), "an earlier build has no lock");
     }
 
     #[test]
