@@ -94,7 +94,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Device(args) => inspect::device(&args, format?)?,
         Command::Bench(command) => bench::run(command, format?)?,
         Command::Completions(args) => completions::run(&args)?,
-        Command::Lab(command) => lab::run(&command, format?)?,
+        Command::Lab(command) => return lab::run(&command, format?),
         Command::Advise(args) => advise::run(&args, format?)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,9 @@ pub(crate) struct Listing {
     rows: Vec<Vec<Cell>>,
 }
 
+/// Names of the columns of the result before, where a command prints several.
+static LAST_HEADER: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 impl Listing {
     pub(crate) fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Self {
         Self {
@@ -166,6 +170,21 @@ impl Listing {
         Ok(())
     }
 
+    /// Prints one of several results of a command: in CSV without the header if the result before
+    /// had the same.
+    pub(crate) fn print_next(&self, format: Format) -> Result<()> {
+        let mut last = LAST_HEADER.lock().unwrap_or_else(PoisonError::into_inner);
+        if format != Format::Csv || *last != self.header {
+            last.clone_from(&self.header);
+            return self.print(format);
+        }
+        let mut out = stdout();
+        for row in &self.rows {
+            write_csv(&mut out, row)?;
+        }
+        Ok(out.flush()?)
+    }
+
     fn write(&self, out: &mut impl Write, format: Format) -> Result<()> {
         let mut rows = Rows::new(out, self.header.clone(), format)?;
         for row in &self.rows {
@@ -173,6 +192,15 @@ impl Listing {
         }
         rows.finish()
     }
+}
+
+fn write_csv(out: &mut impl Write, row: &[Cell]) -> Result<()> {
+    let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
+    Ok(delimited::write_record(
+        out,
+        texts.iter().map(Option::as_deref),
+        b',',
+    )?)
 }
 
 /// Rows of cells under a header that are printed as they come.
@@ -240,10 +268,7 @@ impl<W: Write> Rows<W> {
                     .map(|(name, cell)| format!("{}:{}", Json::from(name.as_str()), cell.json()));
                 writeln!(out, "{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
             }
-            FormatName::Csv => {
-                let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
-                delimited::write_record(out, texts.iter().map(Option::as_deref), b',')?;
-            }
+            FormatName::Csv => write_csv(out, row)?,
             FormatName::Tsv => write_tabbed(out, row.iter().map(Cell::text))?,
             FormatName::Line => {
                 if self.has_begun {
@@ -342,15 +367,27 @@ impl Facts {
     /// Prints one fact a line, or one object, or one row.
     pub(crate) fn print(&self, format: Format) -> Result<()> {
         if format != Format::Text {
-            let mut listing = Listing::new(self.0.iter().map(|(name, _)| name.replace(' ', "_")));
-            listing.push(self.0.iter().map(|(_, value)| value.clone()).collect());
-            return listing.print(format);
+            return self.listing().print(format);
         }
         let mut out = stdout();
         let facts = self.0.iter().map(|(name, value)| (name.as_str(), value));
         write_facts(&mut out, facts, "  ", "none")?;
         out.flush()?;
         Ok(())
+    }
+
+    /// Prints one of several results of a command, as [`Listing::print_next`] does.
+    pub(crate) fn print_next(&self, format: Format) -> Result<()> {
+        match format {
+            Format::Csv => self.listing().print_next(format),
+            _ => self.print(format),
+        }
+    }
+
+    fn listing(&self) -> Listing {
+        let mut listing = Listing::new(self.0.iter().map(|(name, _)| name.replace(' ', "_")));
+        listing.push(self.0.iter().map(|(_, value)| value.clone()).collect());
+        listing
     }
 }
 

@@ -2,24 +2,70 @@
 //!
 //! A directory is removed when its handle is dropped, and by the signal handler when the user
 //! presses Ctrl-C. Only SIGKILL leaves one; the next command that makes one removes those whose
-//! process is gone.
+//! process is gone. That is told by a lock, which the kernel gives up with the process: numbers of
+//! processes repeat, and mean nothing to a process of another container with the same directory.
+//!
+//! The lock is one of the directory. The content is in a directory in it, because a database locks
+//! the directory that it is in.
+//!
+//! Processes that work in a scratch directory end with this one ([`Ending`]).
 
 use anyhow::{Context, Result};
-use std::fs;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PREFIX: &str = "indelible-scratch-";
+/// The directory in a scratch directory that has its content.
+const CONTENT: &str = "content";
 /// Shared memory: the fastest medium that every Linux machine has.
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Directories to remove when a signal ends the process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Processes to end then.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process that a signal to this one ends as well, until this is dropped. Other ends of this
+/// process leave it to the owner of the child.
+pub(crate) struct Ending(u32);
+
+impl Ending {
+    /// That of a process that was just started.
+    pub(crate) fn of(child: &Child) -> Self {
+        lock(&RUNNING).push(child.id());
+        Self(child.id())
+    }
+
+    /// Waits for its end. A signal meanwhile does not meet another process with its number.
+    pub(crate) fn wait(&self, child: &mut Child) {
+        let mut running = lock(&RUNNING);
+        running.retain(|number| *number != self.0);
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        lock(&RUNNING).retain(|number| *number != self.0);
+    }
+}
+
 /// A directory that is removed with its content on drop, together with the directories of the log
 /// and of the log's archive if these are elsewhere.
 pub(crate) struct Scratch {
-    path: PathBuf,
+    outer: PathBuf,
+    /// Locked while it is in use.
+    _lock: File,
+    content: PathBuf,
     log: Option<Box<Self>>,
     archive: Option<Box<Self>>,
 }
@@ -39,18 +85,9 @@ impl Scratch {
         let process = std::process::id();
         for number in 0..u32::MAX {
             let path = parent.join(format!("{PREFIX}{process}-{number}"));
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    OPEN.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(path.clone());
-                    return Ok(Self {
-                        path,
-                        log: None,
-                        archive: None,
-                    });
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            match Self::make(path) {
+                Ok(Some(made)) => return Ok(made),
+                Ok(None) => {}
                 Err(error) => {
                     let problem =
                         format!("cannot make a scratch directory in {}", parent.display());
@@ -59,6 +96,35 @@ impl Scratch {
             }
         }
         unreachable!("a process does not make four billion scratch directories")
+    }
+
+    /// A scratch directory with this name; none if another process has it.
+    fn make(outer: PathBuf) -> io::Result<Option<Self>> {
+        match fs::create_dir(&outer) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            made => made?,
+        }
+        // Until it is locked another process may take it for an abandoned one, and remove it.
+        let lock = match File::open(&outer) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Ok(None);
+        }
+        let content = outer.join(CONTENT);
+        match fs::create_dir(&content) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            made => made?,
+        }
+        self::lock(&OPEN).push(outer.clone());
+        Ok(Some(Self {
+            outer,
+            _lock: lock,
+            content,
+            log: None,
+            archive: None,
+        }))
     }
 
     /// Directory for scratch databases unless the user names another.
@@ -84,7 +150,7 @@ impl Scratch {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.content
     }
 
     /// The directory for the log, if there is one.
@@ -101,10 +167,8 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // Nothing can be done about a failure here, and the next command tries again.
-        let _ = fs::remove_dir_all(&self.path);
-        OPEN.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|path| path != &self.path);
+        let _ = fs::remove_dir_all(&self.outer);
+        lock(&OPEN).retain(|path| path != &self.outer);
     }
 }
 
@@ -124,7 +188,12 @@ pub(crate) fn remove_on_interrupt() {
                 continue;
             }
             indelible::undo_pending();
-            for path in OPEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // Nobody starts or waits for a process from here on.
+            let running = lock(&RUNNING);
+            for process in running.iter().filter_map(|number| process(*number)) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+            for path in lock(&OPEN).iter() {
                 let _ = fs::remove_dir_all(path);
             }
             std::process::exit(128 + signal);
@@ -132,7 +201,11 @@ pub(crate) fn remove_on_interrupt() {
     });
 }
 
-/// Removes the directories of killed processes.
+fn process(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// Removes the directories of processes that are gone.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -142,11 +215,17 @@ fn remove_abandoned(parent: &Path) {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
             continue;
         };
-        let process = rest
-            .split('-')
-            .next()
-            .and_then(|process| process.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+        // Earlier builds have no content directory and no lock, only the number of their process.
+        let is_earlier = !entry.path().join(CONTENT).exists();
+        let number = rest.split('-').next().unwrap_or_default();
+        if is_earlier && Path::new("/proc").join(number).exists() {
+            continue;
+        }
+        let Ok(directory) = File::open(entry.path()) else {
+            continue;
+        };
+        // Held until the directory is gone, so that nobody takes it meanwhile.
+        if directory.try_lock().is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -167,5 +246,34 @@ mod tests {
             scratch.path().to_owned()
         };
         assert!(!path.exists() && !abandoned.exists());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    /// A benchmark in a container deleted the database of one outside, whose number no process had
+    /// there; and a directory stayed for ever if its number was that of another process.
+    #[test]
+    fn a_directory_in_use_stays_whatever_its_number_is() {
+        let parent = Scratch::new().unwrap();
+        let own = format!("{PREFIX}4294967294-7");
+        let held = Scratch::make(parent.path().join(own)).unwrap().unwrap();
+        fs::write(held.path().join("file"), "x").unwrap();
+        let running = format!("{PREFIX}{}-9", std::process::id());
+        let running = parent.path().join(running);
+        fs::create_dir_all(running.join(CONTENT)).unwrap();
+        let earlier = format!("{PREFIX}{}-8", std::process::id());
+        let earlier = parent.path().join(earlier);
+        fs::create_dir(&earlier).unwrap();
+        let other = Scratch::in_directory(parent.path()).unwrap();
+        assert!(held.path().join("file").exists() && other.path().exists());
+        assert!(!running.exists(), "nobody holds it");
+        assert!(earlier.exists(), "an earlier build has no lock");
+    }
+
+    #[test]
+    fn a_database_may_lie_in_a_scratch_directory_itself() {
+        let scratch = Scratch::new().unwrap();
+        let options = indelible::Options::new();
+        let made = indelible::Database::create(scratch.path(), &options);
+        made.unwrap().close().unwrap();
     }
 }

@@ -14,7 +14,7 @@ mod sites;
 use crate::args::{SizeName, TortureArgs, WorkloadName};
 use crate::failure::{FAILED, Usage};
 use crate::kill::{End, Mount, run_cycles};
-use crate::output::{Cell, Format, Listing, print_json, stdout, thousands};
+use crate::output::{Cell, Format, Listing, note, print_json, stdout, thousands};
 use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
@@ -53,6 +53,11 @@ struct TortureRow<'r> {
     process_deaths: u64,
     wrong: u64,
     seconds: f64,
+    /// Rounds begun, and those of the corpus among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corpus_rounds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -228,6 +233,10 @@ fn run_search(
         images => progress::count("torturing", images),
     };
     let operations = args.operations.clone();
+    if let Some(operations) = &operations {
+        let checked = operations.check(args.seed, args.connections);
+        checked.map_err(Usage::error)?;
+    }
     let config = Config {
         disabled: args.without.clone(),
         focus: operations.map(|operations| Focus {
@@ -245,7 +254,18 @@ fn run_search(
         Some(_) => "connections",
         None => "search",
     };
-    print(&row(args, method, kind, &report), format)?;
+    let row = TortureRow {
+        rounds: Some(report.rounds),
+        corpus_rounds: Some(report.corpus),
+        ..row(args, method, kind, &report)
+    };
+    print(&row, format)?;
+    if report.corpus > 0 && report.rounds == report.corpus && report.failure.is_none() {
+        note(&format!(
+            "{method}: only rounds of the corpus were searched, which are the same with every seed; more --images or --seconds come to that of seed {}",
+            args.seed
+        ));
+    }
     if report.failure.is_none() {
         sites::check(&args.without, &report.sites)?;
     }
@@ -421,7 +441,7 @@ fn run_mutation(
                 verdict.what.as_str().into(),
             ]);
         }
-        listing.print(format)?;
+        listing.print_next(format)?;
     }
     let is_open =
         |found: &&SiteVerdict| matches!(found.verdict, Verdict::Unexplained | Verdict::Untried);
@@ -459,6 +479,8 @@ fn row<'r>(
         process_deaths: report.process_deaths,
         wrong: report.wrong,
         seconds: report.seconds,
+        rounds: None,
+        corpus_rounds: None,
         failure: shortest.map(|failure| {
             format!(
                 "{} (seed {}, at {}, event {}; {})",
@@ -487,7 +509,14 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
             "process_deaths",
             "wrong",
             "seconds",
+            "rounds",
+            "corpus_rounds",
+            "failure",
+            "replay",
+            "operations",
         ]);
+        let text = |text: &Option<String>| text.as_deref().map_or(Cell::Null, Cell::from);
+        let operations = row.operations.as_ref().map(|all| all.join("\n"));
         listing.push(vec![
             row.method.into(),
             row.kind.into(),
@@ -499,8 +528,13 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
             Cell::Whole(row.process_deaths),
             Cell::Whole(row.wrong),
             Cell::number(row.seconds, 3),
+            row.rounds.map_or(Cell::Null, Cell::Whole),
+            row.corpus_rounds.map_or(Cell::Null, Cell::Whole),
+            text(&row.failure),
+            text(&row.replay),
+            text(&operations),
         ]);
-        return listing.print(format);
+        return listing.print_next(format);
     }
     let mut out = stdout();
     let name = row

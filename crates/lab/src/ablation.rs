@@ -201,29 +201,22 @@ impl Ablation {
     }
 }
 
-/// The rows of an experiment in a variant.
-fn rows_of<'r>(
-    experiment: &Experiment,
-    rows: &'r Rows,
-    size: &Size,
-    seed: u64,
-    variant: Variant,
-) -> Vec<&'r LabRow> {
-    let points = Point::of(experiment, size, seed, variant);
-    let found = points.iter().filter_map(|point| rows.find(point, size));
-    found.collect()
-}
-
 /// The statements of an experiment that do not agree, with their ablations and the points of these.
 fn needed(
     experiment: &'static Experiment,
     rows: &Rows,
     (size, seed, variant): (&Size, u64, Variant),
 ) -> Vec<(usize, &'static Ablation, Vec<Point>)> {
-    let own = rows_of(experiment, rows, size, seed, variant);
+    let (mut own, mut missing) = (Vec::new(), Vec::new());
+    for point in Point::of(experiment, size, seed, variant) {
+        match rows.find(&point, size) {
+            Some(row) => own.push(row),
+            None => missing.push(point.parameters),
+        }
+    }
     let checks = experiment.checks.iter().enumerate();
     let differing = checks.filter(|(_, check)| {
-        let verdict = judge(check, &own).verdict;
+        let verdict = judge(check, &own, &missing).verdict;
         matches!(verdict, Verdict::Differs | Verdict::Undecided)
     });
     let needed = differing.flat_map(|(at, check)| {
@@ -262,7 +255,7 @@ pub fn ablated(
         Some(Ablated {
             at,
             with: ablation.with,
-            judged: judge(experiment.checks.get(at)?, &own?),
+            judged: judge(experiment.checks.get(at)?, &own?, &[]),
         })
     });
     ablated.collect()

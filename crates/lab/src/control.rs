@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Largest difference of a control point from itself, as the median over the rounds, on a machine
 /// that is quiet enough.
-const CONTROL_DIFFERENCE_MAX: f64 = 0.1;
+pub(crate) const CONTROL_DIFFERENCE_MAX: f64 = 0.1;
 /// The metrics by which a control point is compared with itself; the first that it has.
 pub const CONTROL_METRICS: [&str; 5] = [
     "txn_per_cpu_s",

@@ -6,17 +6,31 @@
 //! | same direction | is whole on the paper's side of 1; a third of the paper's effect at least |
 //! | differs | is outside of all that |
 //! | undecided | crosses a boundary |
-//! | not measured | comes of fewer than `ROUNDS_MIN` rounds, or of none |
+//! | not measured | comes of fewer than `ROUNDS_MIN` rounds, or of a part of its runs |
+//!
+//! A statement is judged when all rows that a whole run has for it are there: the best of some runs
+//! is not the best of all, and the mean of some numbers is not that of all.
 //!
 //! "No difference" is 1 for a ratio; a number by itself has none. Where the paper has no numbers
 //! but words, the range is the set of numbers for which they are true, and an interval within it
-//! has the paper's direction. Ratios are taken within a round. Where a statement is about each of
-//! several numbers, the worst of them decides.
+//! has the paper's direction. Where a statement is about each of several numbers, the worst of them
+//! decides.
+//!
+//! Ratios pair the samples of two rows by their round, the first with the first. Points that were
+//! loaded together have their rounds together; those of other parts of a run have rounds of their
+//! own, minutes apart, and drift between the parts is in their ratios.
+//!
+//! A verdict does not look at the control point. It carries the greatest difference of one among
+//! its rows, and is called noisy where that is more than a tenth.
 
+use super::control::CONTROL_DIFFERENCE_MAX;
 use super::experiment::{Basis, Check, Filter, Test, Within};
 use super::experiment::{Parameters, passes};
 use super::rows::LabRow;
 use super::statistics::{Interval, geometric_mean};
+
+/// Numbers of rounds with a value each, in their order.
+type Rounds = Vec<(u32, f64)>;
 
 /// Rounds that an interval needs.
 const ROUNDS_MIN: usize = 3;
@@ -68,19 +82,52 @@ pub(crate) struct Judged {
     pub(crate) interval: Option<Interval>,
     /// The numbers as text.
     pub(crate) measured: String,
+    /// How far the control points of its rounds are from themselves, at most.
+    pub(crate) control: Option<f64>,
 }
 
-/// Judges one check.
-pub(crate) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
+impl Judged {
+    fn not_measured(measured: String) -> Self {
+        Self {
+            verdict: Verdict::NotMeasured,
+            interval: None,
+            measured,
+            control: None,
+        }
+    }
+
+    /// Whether the machine was too noisy for the rounds that it comes of.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.control
+            .is_some_and(|control| control > CONTROL_DIFFERENCE_MAX)
+    }
+
+    /// The verdict in words, with that.
+    pub(crate) fn words(&self) -> String {
+        let name = self.verdict.name();
+        if self.is_noisy() {
+            format!("{name} (noisy)")
+        } else {
+            name.into()
+        }
+    }
+}
+
+/// Judges one check by the rows of an experiment. `missing` has the parameters of the runs of the
+/// experiment that have no row.
+pub(crate) fn judge(check: &Check, rows: &[&LabRow], missing: &[Parameters]) -> Judged {
+    if let Some(measured) = incomplete(&check.test, rows, missing) {
+        return Judged::not_measured(measured);
+    }
     let (numbers, suffix) = numbers(&check.test, rows);
     let is_ratio = matches!(check.test, Test::Ratio { .. } | Test::Growth { .. });
     let within = check.test.within();
-    let rounds = numbers.iter().map(Vec::len).min().unwrap_or(0);
-    let series = match within {
+    let series: Vec<Rounds> = match within {
         Within::Each(..) => numbers.clone(),
         Within::Mean(..) if numbers.is_empty() => Vec::new(),
-        Within::Mean(..) => vec![mean_by_round(&numbers, rounds)],
+        Within::Mean(..) => vec![mean_by_round(&numbers)],
     };
+    let rounds = series.iter().map(Vec::len).min().unwrap_or(0);
     let verdict_of = |interval: &Interval| match check.claim.basis {
         _ if rounds < ROUNDS_MIN => Verdict::NotMeasured,
         Basis::Numbers => against_numbers(interval, within.range(), is_ratio),
@@ -88,26 +135,101 @@ pub(crate) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
     };
     let intervals = series
         .iter()
-        .filter_map(|rounds| Interval::of_median(rounds));
+        .filter_map(|rounds| Interval::of_median(&values(rounds)));
     let worst = intervals
         .map(|interval| (verdict_of(&interval), interval))
         .max_by_key(|(verdict, _)| *verdict);
     let Some((verdict, interval)) = worst else {
-        return Judged {
-            verdict: Verdict::NotMeasured,
-            interval: None,
-            measured: "not measured".into(),
-        };
+        return Judged::not_measured("not measured".into());
     };
     Judged {
         verdict,
         interval: Some(interval),
         measured: text(&numbers, &interval, suffix),
+        control: control(&check.test, rows),
     }
 }
 
+/// The greatest difference of the control points of a statement's rounds from themselves.
+fn control(test: &Test, rows: &[&LabRow]) -> Option<f64> {
+    let own = rows.iter().filter(|row| test.uses(&row.parameters));
+    let controls = own.filter_map(|row| Some(row.control.as_ref()?.difference()));
+    controls.max_by(f64::total_cmp)
+}
+
+/// Says how many runs of a statement have no row, if there are any.
+fn incomplete(test: &Test, rows: &[&LabRow], missing: &[Parameters]) -> Option<String> {
+    if missing.is_empty() {
+        return None;
+    }
+    let measured = rows.iter().map(|row| &row.parameters);
+    let all: Vec<&Parameters> = measured.chain(missing).collect();
+    let needed = needed(test, &all);
+    let is_missing = |parameters: &&&Parameters| missing.contains(parameters);
+    let lacking = needed.iter().filter(is_missing).count();
+    (lacking > 0).then(|| {
+        format!(
+            "not measured: {lacking} of {} runs are missing",
+            needed.len()
+        )
+    })
+}
+
+/// The runs among all of an experiment that a statement looks at.
+fn needed<'p>(test: &Test, all: &[&'p Parameters]) -> Vec<&'p Parameters> {
+    let chosen = |filter: Filter| {
+        let all = all.iter().copied();
+        all.filter(move |own| passes(own, filter))
+    };
+    let find = |own: &Parameters, other: Filter| {
+        let wanted = with(own, other);
+        all.iter().copied().find(|own| **own == wanted)
+    };
+    let both = |own: &'p Parameters, over: Filter, under: Filter| {
+        let divisor = find(own, under).filter(|_| passes(own, over))?;
+        Some([own, divisor])
+    };
+    let mut needed: Vec<&Parameters> = match *test {
+        Test::Ratio {
+            over, under, rows, ..
+        } => {
+            let pairs = chosen(rows).filter_map(|own| both(own, over, under));
+            pairs.flatten().collect()
+        }
+        Test::Growth {
+            over,
+            under,
+            low,
+            high,
+            rows,
+            ..
+        } => {
+            let from = chosen(rows).filter(|own| passes(own, low));
+            let pairs = from.filter_map(|own| {
+                let first = both(own, over, under)?;
+                Some([first, both(find(own, high)?, over, under)?])
+            });
+            pairs.flatten().flatten().collect()
+        }
+        Test::Value { rows, .. } => chosen(rows).collect(),
+        Test::Best {
+            along, at, rows, ..
+        } => {
+            let is_there = |own: &&&Parameters| own.get(along).is_some_and(|own| own == at);
+            let own: Vec<&Parameters> = chosen(rows).collect();
+            let own: Vec<&&Parameters> = own.iter().filter(is_there).collect();
+            let all = all.iter().copied();
+            let like = all.filter(|one| own.iter().any(|own| is_like(one, own, along)));
+            like.collect()
+        }
+    };
+    needed.sort_unstable();
+    needed.dedup();
+    needed
+}
+
 /// The numbers of a statement, each over the rounds, and their unit.
-fn numbers(test: &Test, rows: &[&LabRow]) -> (Vec<Vec<f64>>, &'static str) {
+fn numbers(test: &Test, rows: &[&LabRow]) -> (Vec<Rounds>, &'static str) {
     let chosen = |filter: Filter| {
         let rows = rows.iter().copied();
         rows.filter(move |row| passes(&row.parameters, filter))
@@ -146,7 +268,7 @@ fn numbers(test: &Test, rows: &[&LabRow]) -> (Vec<Vec<f64>>, &'static str) {
             rows: filter,
             ..
         } => {
-            let values = chosen(filter).map(|row| row.rounds(metric));
+            let values = chosen(filter).map(|row| row.by_round(metric));
             (values.filter(|rounds| !rounds.is_empty()).collect(), "")
         }
         Test::Best {
@@ -174,59 +296,79 @@ fn ratio(
     metric: &str,
     over: Filter,
     under: Filter,
-) -> Option<Vec<f64>> {
+) -> Option<Rounds> {
     if !passes(&row.parameters, over) {
         return None;
     }
-    let divisor = partner(rows, &row.parameters, under)?.rounds(metric);
-    let ratios = divided(&row.rounds(metric), &divisor);
-    (!ratios.is_empty() && ratios.iter().all(|ratio| ratio.is_finite())).then_some(ratios)
+    let divisor = partner(rows, &row.parameters, under)?.by_round(metric);
+    let ratios = divided(&row.by_round(metric), &divisor);
+    let is_finite = |(_, ratio): &(u32, f64)| ratio.is_finite();
+    (!ratios.is_empty() && ratios.iter().all(is_finite)).then_some(ratios)
 }
 
-/// Round by round.
-fn divided(over: &[f64], under: &[f64]) -> Vec<f64> {
-    over.iter().zip(under).map(|(a, b)| a / b).collect()
+/// Round by round; rounds that one of them lacks are left out.
+fn divided(over: &[(u32, f64)], under: &[(u32, f64)]) -> Rounds {
+    let ratios = over.iter();
+    let ratios = ratios.filter_map(|(round, value)| Some((*round, value / at(under, *round)?)));
+    ratios.collect()
+}
+
+/// The value of a round.
+fn at(rounds: &[(u32, f64)], round: u32) -> Option<f64> {
+    let mut own = rounds.iter().filter(|(number, _)| *number == round);
+    own.next().map(|(_, value)| *value)
+}
+
+fn values(rounds: &[(u32, f64)]) -> Vec<f64> {
+    rounds.iter().map(|(_, value)| *value).collect()
 }
 
 /// The row with the same parameters but for those of the filter.
 fn partner<'r>(rows: &[&'r LabRow], own: &Parameters, other: Filter) -> Option<&'r LabRow> {
+    let wanted = with(own, other);
+    rows.iter().copied().find(|row| row.parameters == wanted)
+}
+
+/// Parameters with the values of a filter in place of their own.
+fn with(own: &Parameters, other: Filter) -> Parameters {
     let mut wanted = own.clone();
     for (name, value) in other {
         wanted.insert((*name).into(), (*value).into());
     }
-    rows.iter().copied().find(|row| row.parameters == wanted)
+    wanted
 }
 
-fn share_of_best(rows: &[&LabRow], row: &LabRow, metric: &str, along: &str) -> Vec<f64> {
-    let is_like = |other: &&&LabRow| {
-        let mut parameters = other.parameters.clone();
-        if let Some(value) = row.parameters.get(along) {
-            parameters.insert(along.into(), value.clone());
-        }
-        parameters == row.parameters
-    };
-    let like: Vec<Vec<f64>> = rows
-        .iter()
-        .filter(is_like)
-        .map(|other| other.rounds(metric))
-        .collect();
-    let own = row.rounds(metric);
-    let best = |round: usize| {
-        let values = like.iter().filter_map(|rounds| rounds.get(round));
-        values.copied().max_by(f64::total_cmp)
-    };
-    let shares = own.iter().enumerate();
-    shares
-        .filter_map(|(round, value)| Some(value / best(round)?))
-        .collect()
+/// Whether parameters are the same but for one of them.
+fn is_like(one: &Parameters, other: &Parameters, along: &str) -> bool {
+    let mut changed = one.clone();
+    if let Some(value) = other.get(along) {
+        changed.insert(along.into(), value.clone());
+    }
+    changed == *other
 }
 
-fn mean_by_round(numbers: &[Vec<f64>], rounds: usize) -> Vec<f64> {
-    let mean = |round: usize| {
-        let values: Vec<f64> = numbers.iter().map(|rounds| rounds[round]).collect();
-        geometric_mean(&values)
+fn share_of_best(rows: &[&LabRow], row: &LabRow, metric: &str, along: &str) -> Rounds {
+    let is_like = |other: &&&LabRow| is_like(&other.parameters, &row.parameters, along);
+    let like = rows.iter().filter(is_like);
+    let like: Vec<Rounds> = like.map(|other| other.by_round(metric)).collect();
+    let best = |round: u32| {
+        let values = like.iter().filter_map(|rounds| at(rounds, round));
+        values.max_by(f64::total_cmp)
     };
-    (0..rounds).map(mean).collect()
+    let own = row.by_round(metric).into_iter();
+    let shares = own.filter_map(|(round, value)| Some((round, value / best(round)?)));
+    shares.collect()
+}
+
+/// The means of the rounds that all numbers have.
+fn mean_by_round(numbers: &[Rounds]) -> Rounds {
+    let mean = |(round, _): &(u32, f64)| {
+        let values = numbers.iter().map(|rounds| at(rounds, *round));
+        let values: Option<Vec<f64>> = values.collect();
+        Some((*round, geometric_mean(&values?)))
+    };
+    let first = numbers.first().into_iter().flatten();
+    first.filter_map(mean).collect()
 }
 
 fn against_numbers(interval: &Interval, range: (f64, f64), is_ratio: bool) -> Verdict {
@@ -271,7 +413,7 @@ fn against_words(interval: &Interval, (from, to): (f64, f64)) -> Verdict {
 }
 
 /// The numbers for people: the interval, and the range of the medians if there are several.
-fn text(numbers: &[Vec<f64>], interval: &Interval, suffix: &str) -> String {
+fn text(numbers: &[Rounds], interval: &Interval, suffix: &str) -> String {
     let Interval { low, value, high } = interval;
     let own = format!(
         "{}{suffix} [{}, {}]",
@@ -284,7 +426,7 @@ fn text(numbers: &[Vec<f64>], interval: &Interval, suffix: &str) -> String {
     }
     let medians = numbers
         .iter()
-        .filter_map(|rounds| Interval::of_median(rounds));
+        .filter_map(|rounds| Interval::of_median(&values(rounds)));
     let (least, most) = medians.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
         (least.min(one.value), most.max(one.value))
     });

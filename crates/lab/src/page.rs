@@ -6,7 +6,7 @@
 
 use super::ablation::Ablated;
 use super::control::Control;
-use super::experiment::{Basis, Check, Claim, Experiment, Paper, Shape};
+use super::experiment::{Basis, Check, Claim, Experiment, Paper, Parameters, Shape};
 use super::judge::{Judged, Verdict, judge};
 use super::n_store;
 use super::plots::{self, draw, has, rows_of};
@@ -31,18 +31,39 @@ pub struct Figure<'r> {
     wanted: usize,
 }
 
+/// The points of an experiment in a variant.
+pub struct OfVariant<'r> {
+    variant: Variant,
+    /// Rows of the points that were measured.
+    pub rows: Vec<&'r LabRow>,
+    /// Parameters of the others.
+    pub missing: Vec<Parameters>,
+}
+
+impl OfVariant<'_> {
+    /// A variant without points.
+    pub fn new(variant: Variant) -> Self {
+        Self {
+            variant,
+            rows: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+}
+
 impl<'r> Figure<'r> {
     /// Judges the rows of each variant.
     pub fn new(
         experiment: &'static Experiment,
-        variants: &[(Variant, Vec<&'r LabRow>)],
+        variants: &[OfVariant<'r>],
         rows: Vec<&'r LabRow>,
         wanted: usize,
         ablated: Vec<Ablated>,
     ) -> Self {
-        let judged = variants.iter().map(|(variant, own)| {
+        let judged = variants.iter().map(|own| {
             let checks = experiment.checks.iter();
-            (*variant, checks.map(|check| judge(check, own)).collect())
+            let judged = checks.map(|check| judge(check, &own.rows, &own.missing));
+            (own.variant, judged.collect())
         });
         Self {
             experiment,
@@ -178,7 +199,7 @@ impl<'r> Figure<'r> {
                 let judged = self.judged.iter().filter_map(|(_, judged)| judged.get(at));
                 let judged: Vec<&Judged> = judged.collect();
                 cells.extend(judged.iter().map(|judged| judged.measured.clone()));
-                let names = judged.iter().map(|judged| judged.verdict.name());
+                let names = judged.iter().map(|judged| judged.words());
                 let mut verdict = names.collect::<Vec<_>>().join("; ");
                 let first = judged.first().map(|judged| judged.verdict);
                 if first == Some(Verdict::Differs) {
@@ -186,7 +207,7 @@ impl<'r> Figure<'r> {
                 }
                 for own in self.ablated.iter().filter(|own| own.at == at) {
                     let Judged { measured, .. } = &own.judged;
-                    let name = own.judged.verdict.name();
+                    let name = own.judged.words();
                     verdict = format!("{verdict} With {}: {measured}, {name}.", own.with);
                 }
                 cells.push(verdict);
@@ -309,6 +330,8 @@ fn overview(figures: &[Figure<'_>]) -> Section {
              or has the same direction (it lies whole on the paper's side of no difference, and its median reaches a third of the paper's effect; \
              where the paper has words, it lies whole among the numbers for which they are true). The table counts those among all that were measured; \
              the others differ, or are undecided because their interval crosses a boundary. Goals of ours are not counted."
+                .into(),
+            "A verdict is called noisy where a control point of its rounds differs from itself by more than a tenth: measured again it may be another one."
                 .into(),
             "Where a statement differs, the sentence beside it is what we hold to be the reason. After \"with\" stands an option that takes the reason away, and the \
              same statement measured so: only where it agrees then the reason is proven."

@@ -24,6 +24,10 @@ struct Line<'v> {
     paper_low: Option<f64>,
     paper_high: Option<f64>,
     verdict: &'v str,
+    /// How far the control points of its rounds differ from themselves, and whether that is too
+    /// far.
+    control: Option<f64>,
+    noisy: bool,
     /// The paper's own words or numbers, and where they stand.
     paper: &'v str,
     source: &'v str,
@@ -69,6 +73,8 @@ impl<'v> Line<'v> {
             paper_low: range.map(|(low, _)| low),
             paper_high: range.map(|(_, high)| high).filter(|high| high.is_finite()),
             verdict: judged.verdict.name(),
+            control: judged.control,
+            noisy: judged.is_noisy(),
             paper: check.paper,
             source: check.source,
             ablations: Vec::new(),

@@ -3,7 +3,7 @@
 //!
 //! Each transaction declares its partitions, takes them in ascending order, and gives them back
 //! when it is committed. Where the method commits in groups, it is acknowledged with the others of
-//! its thread, when all are forced.
+//! its thread, when all are forced; in groups of one its commit waits until it is durable.
 //!
 //! With think times, ten terminals a warehouse wait for their user to key an input in and to think
 //! about the answer (clause 5.2.5 of TPC-C). The thread of a partition serves its terminals in the
@@ -94,6 +94,7 @@ struct Executor<'run, S> {
     queued: VecDeque<(u64, u64)>,
     /// Kinds and starts of the transactions that are not acknowledged yet.
     waiting: Vec<(usize, u64)>,
+    /// Transactions that are made durable together; 1 if a commit by itself is acknowledged.
     group: usize,
     tally: Tally,
     clock: Clock,
@@ -101,11 +102,13 @@ struct Executor<'run, S> {
 
 impl<'run, S: RoutedScript> Executor<'run, S> {
     fn new(database: &'run Database, list: u32, script: S, acknowledge: Acknowledge) -> Self {
-        let group = match acknowledge {
-            Acknowledge::Durable(group) if !database.commits_are_durable() => group.max(1),
-            Acknowledge::Durable(_) | Acknowledge::Early => 1,
+        let (durability, group) = match acknowledge {
+            Acknowledge::Early => (Durability::None, 1),
+            Acknowledge::Durable(_) if database.commits_are_durable() => (Durability::None, 1),
+            Acknowledge::Durable(0 | 1) => (Durability::Immediate, 1),
+            Acknowledge::Durable(group) => (Durability::None, group),
         };
-        let options = TransactionOptions::new().durability(Durability::None);
+        let options = TransactionOptions::new().durability(durability);
         let partition = list % database.partitions();
         Self {
             database,

@@ -13,7 +13,8 @@ use anyhow::Result;
 use indelible::{Changes, DataType, Database, Durability, Error, Row, Table, Transaction};
 use workload::Script;
 
-const KEY_BYTES: u32 = 8;
+/// Bytes of a row's key; a row of no more has nothing else.
+pub const KEY_BYTES: u32 = 8;
 const PAYLOAD: usize = 1;
 /// Rows of a transaction of the loading.
 const LOADED_TOGETHER: u64 = 1000;

@@ -260,6 +260,7 @@ svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linec
 .f3 { fill: var(--c3); } .f4 { fill: var(--c4); } .f5 { fill: var(--c5); }
 .l0 { stroke: var(--c0); } .l1 { stroke: var(--c1); } .l2 { stroke: var(--c2); }
 .l3 { stroke: var(--c3); } .l4 { stroke: var(--c4); } .l5 { stroke: var(--c5); }
+svg .d1 { stroke-dasharray: 6 4; } svg .d2 { stroke-dasharray: 1.5 4; }
 footer { margin-top: 34px; border-top: 1px solid var(--rule); padding-top: 16px; color: var(--soft); font-size: 0.88rem; }
 dl { margin: 0; display: grid; gap: 6px 24px; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); }
 dl div { display: flex; gap: 10px; min-width: 0; }

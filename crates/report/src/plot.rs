@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 
 /// Units across a plot.
 pub(crate) const WIDTH: f64 = 360.0;
-/// Series colours that the page defines; more series than this share colours.
+/// Series colours that the page defines. Bars of more series share colours, and have names; lines
+/// that share a colour have other dashes and marks.
 pub(crate) const COLOURS: usize = 6;
 /// Rough width of a character of 11 units height.
 pub(crate) const CHARACTER: f64 = 6.9;
@@ -52,7 +53,8 @@ pub struct LineChart {
     /// The scale of the y axis.
     pub y_scale: Scale,
     /// Marks of the x axis in ascending order, from the least x to the greatest; empty for round
-    /// numbers.
+    /// numbers. On a logarithmic axis a first mark of zero stands at the left end, as far from the
+    /// next one as that is from a tenth of it.
     pub x_ticks: Vec<Tick>,
     /// The lines.
     pub series: Vec<LineSeries>,
@@ -62,7 +64,8 @@ pub struct LineChart {
 pub struct LineSeries {
     /// The name.
     pub name: String,
-    /// In ascending order of x. On a logarithmic axis values must be positive; others are left out.
+    /// In ascending order of x. On a logarithmic axis values must be positive, but for an x of zero
+    /// that has a mark; others are left out.
     pub points: Vec<(f64, f64)>,
     /// The interval of each y, if they have intervals.
     pub ranges: Vec<(f64, f64)>,
@@ -181,19 +184,7 @@ impl LineChart {
         const TOP: f64 = 22.0;
         const PLOT: f64 = 180.0;
         let y_axis = self.y_axis();
-        let points = self.series.iter().flat_map(|series| &series.points);
-        let xs = points
-            .map(|point| point.0)
-            .filter(|x| usable(*x, self.x_scale));
-        let x_axis = match self.x_ticks.as_slice() {
-            // An axis with marks of its own needs no round ends.
-            [first, .., last] if first.at < last.at => Axis {
-                low: first.at,
-                high: last.at,
-                scale: self.x_scale,
-            },
-            _ => Axis::over(xs, self.x_scale),
-        };
+        let x_axis = self.x_axis();
         let y_ticks = y_axis.ticks();
         let left = text_width(y_ticks.iter().map(|tick| &tick.text)) + 12.0;
         let right = WIDTH - 14.0;
@@ -232,23 +223,53 @@ impl LineChart {
             &self.x_label,
         );
         for (index, series) in self.series.iter().enumerate() {
-            let inside = series
-                .points
-                .iter()
-                .filter(|(x, y)| usable(*x, self.x_scale) && usable(*y, self.y_scale));
-            let places: Vec<(f64, f64, f64)> = inside
-                .map(|(x, y)| (place_x(*x), place_y(*y), *y))
-                .collect();
-            polyline(&mut body, index % COLOURS, &series.name, &places);
-            for ((x, y), (low, high)) in series.points.iter().zip(&series.ranges) {
-                if usable(*x, self.x_scale) && usable(*y, self.y_scale) {
-                    let x = place_x(*x);
-                    interval(&mut body, (x, place_y(*low)), (x, place_y(*high)));
+            let shown = series.points.iter().zip(0..);
+            let shown = shown.filter(|((x, y), _)| self.has_x(*x) && usable(*y, self.y_scale));
+            let (mut places, mut intervals) = (Vec::new(), Vec::new());
+            for ((x, y), at) in shown {
+                places.push((place_x(*x), place_y(*y), *y));
+                if let Some((low, high)) = series.ranges.get::<usize>(at) {
+                    let ends = [*low, *high].map(place_y);
+                    intervals.push((place_x(*x), ends));
                 }
+            }
+            Style::of(index).draw(&mut body, &series.name, &places);
+            for (x, [low, high]) in intervals {
+                interval(&mut body, (x, low), (x, high));
             }
         }
         let height = self.legend(&mut body, TOP + PLOT + 52.0);
         frame(&self.title, height, &body)
+    }
+
+    /// The axis from the first mark to the last, or of all points where there are no marks.
+    fn x_axis(&self) -> Axis {
+        let marks = || self.x_ticks.iter().map(|tick| tick.at);
+        let mut positive = marks().filter(|at| usable(*at, self.x_scale));
+        // An axis with marks of its own needs no round ends.
+        if let (Some(first), Some(last)) = (positive.next(), marks().next_back())
+            && first < last
+        {
+            return Axis {
+                low: if self.has_zero() { first / 10.0 } else { first },
+                high: last,
+                scale: self.x_scale,
+            };
+        }
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let xs = points.map(|point| point.0);
+        Axis::over(xs.filter(|x| usable(*x, self.x_scale)), self.x_scale)
+    }
+
+    /// Whether zero has a mark on an axis that has no place for it by itself.
+    fn has_zero(&self) -> bool {
+        let first = self.x_ticks.first().map(|tick| tick.at);
+        self.x_scale == Scale::Logarithmic && first == Some(0.0)
+    }
+
+    /// Whether points with this x are shown.
+    fn has_x(&self, x: f64) -> bool {
+        usable(x, self.x_scale) || x == 0.0 && self.has_zero()
     }
 
     /// The axis of all values and the upper ends of their intervals.
@@ -265,20 +286,17 @@ impl LineChart {
     fn legend(&self, body: &mut String, y: f64) -> f64 {
         let mut place = (0.0, y);
         for (index, series) in self.series.iter().enumerate() {
-            let width = 18.0 + series.name.chars().count() as f64 * CHARACTER + 12.0;
+            let width = 27.0 + series.name.chars().count() as f64 * CHARACTER + 12.0;
             if place.0 > 0.0 && place.0 + width > WIDTH {
                 place = (0.0, place.1 + 18.0);
             }
-            let colour = index % COLOURS;
-            let _ = write!(
-                body,
-                "<circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4.5\"/>",
-                place.0 + 5.0,
-                place.1 - 4.0
-            );
+            let middle = place.1 - 4.0;
+            let style = Style::of(index);
+            style.line(body, &[(place.0, middle), (place.0 + 20.0, middle)]);
+            style.mark(body, (place.0 + 10.0, middle), "");
             text(
                 body,
-                (place.0 + 15.0, place.1),
+                (place.0 + 24.0, place.1),
                 "start",
                 "name",
                 &series.name,
@@ -416,23 +434,64 @@ fn bar_path(x: f64, y: f64, width: f64, height: f64) -> String {
     )
 }
 
-fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f64)]) {
-    let path: Vec<String> = places
-        .iter()
-        .map(|(x, y, _)| format!("{x:.1},{y:.1}"))
-        .collect();
-    let _ = write!(
-        body,
-        "<polyline class=\"l{colour}\" points=\"{}\"/>",
-        path.join(" ")
-    );
-    for (x, y, value) in places {
+/// The look of a line: its colour, and which of the lines of that colour it is.
+#[derive(Clone, Copy)]
+struct Style {
+    colour: usize,
+    dashes: usize,
+}
+
+/// Dashes and marks that the page defines; lines beyond the last look like others.
+const DASHES: usize = 3;
+
+impl Style {
+    fn of(index: usize) -> Self {
+        Self {
+            colour: index % COLOURS,
+            dashes: index / COLOURS % DASHES,
+        }
+    }
+
+    /// Draws a line through places, with a mark at each that tells its value.
+    fn draw(self, body: &mut String, name: &str, places: &[(f64, f64, f64)]) {
+        let path: Vec<(f64, f64)> = places.iter().map(|(x, y, _)| (*x, *y)).collect();
+        self.line(body, &path);
+        for (x, y, value) in places {
+            let told = format!("<title>{} {}</title>", escape(name), short_number(*value));
+            self.mark(body, (*x, *y), &told);
+        }
+    }
+
+    fn line(self, body: &mut String, path: &[(f64, f64)]) {
+        let path: Vec<String> = path.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let Self { colour, dashes } = self;
+        let path = path.join(" ");
         let _ = write!(
             body,
-            "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"><title>{} {}</title></circle>",
-            escape(name),
-            short_number(*value)
+            "<polyline class=\"l{colour} d{dashes}\" points=\"{path}\"/>"
         );
+    }
+
+    /// A circle, a square, or a square on its corner.
+    fn mark(self, body: &mut String, (x, y): (f64, f64), content: &str) {
+        let colour = self.colour;
+        let _ = match self.dashes {
+            0 => write!(
+                body,
+                "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\">{content}</circle>"
+            ),
+            1 => write!(
+                body,
+                "<path class=\"f{colour}\" d=\"M{:.1} {:.1}h6v6h-6z\">{content}</path>",
+                x - 3.0,
+                y - 3.0
+            ),
+            _ => write!(
+                body,
+                "<path class=\"f{colour}\" d=\"M{x:.1} {:.1}l4 4l-4 4l-4 -4z\">{content}</path>",
+                y - 4.0
+            ),
+        };
     }
 }
 
@@ -519,6 +578,66 @@ mod tests {
         assert!((axis.part(0.0)).abs() < 1e-9 && axis.high >= 70.0);
         let empty = Axis::over(std::iter::empty(), Scale::Logarithmic);
         assert!(empty.high > empty.low);
+    }
+
+    fn chart(x_scale: Scale, x_ticks: &[f64], lines: usize) -> LineChart {
+        let tick = |at: &f64| Tick {
+            at: *at,
+            text: short_number(*at),
+        };
+        let line = |number: usize| LineSeries {
+            name: format!("line {number}"),
+            points: x_ticks.iter().map(|x| (*x, 5.0)).collect(),
+            ranges: x_ticks.iter().map(|_| (4.0, 6.0)).collect(),
+        };
+        LineChart {
+            title: String::new(),
+            x_label: String::new(),
+            y_label: String::new(),
+            x_scale,
+            y_scale: Scale::Linear,
+            x_ticks: x_ticks.iter().map(tick).collect(),
+            series: (0..lines).map(line).collect(),
+        }
+    }
+
+    /// The places of the first line's points.
+    fn places(svg: &str) -> Vec<f64> {
+        let path = svg.split("points=\"").nth(1).unwrap();
+        let path = path.split('"').next().unwrap();
+        let places = path
+            .split(' ')
+            .map(|place| place.split(',').next().unwrap());
+        places.map(|x| x.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn zero_has_a_place_of_its_own_on_a_logarithmic_axis() {
+        let svg = chart(Scale::Logarithmic, &[0.0, 10.0, 100.0, 1000.0], 1).svg();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        let places = places(&svg);
+        assert_eq!(places.len(), 4);
+        let steps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let is_even = |step: &f64| (step - steps[0]).abs() < 0.3 && *step > 50.0;
+        assert!(steps.iter().all(is_even), "{places:?}");
+        for ticks in [&[0.0][..], &[0.0, 7.0], &[7.0], &[]] {
+            for scale in [Scale::Logarithmic, Scale::Linear] {
+                let svg = chart(scale, ticks, 1).svg();
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_one_colour_differ_in_dashes_and_marks() {
+        let svg = chart(Scale::Linear, &[1.0, 2.0], 14).svg();
+        let classes = svg.split("<polyline class=\"").skip(1);
+        let classes = classes.map(|rest| rest.split('"').next().unwrap());
+        let looks: std::collections::BTreeSet<&str> = classes.collect();
+        assert_eq!(looks.len(), 14, "each line has a look of its own");
+        // Two points and the legend.
+        assert_eq!(svg.matches("h6v6h-6z").count(), 6 * 3);
+        assert_eq!(svg.matches("l4 4l-4 4l-4 -4z").count(), 2 * 3);
     }
 
     #[test]

@@ -59,6 +59,10 @@ mod tests {
     #[test]
     fn every_line_is_a_case() {
         assert!(!cases().is_empty());
+        for case in cases() {
+            // A shorter round would leave a case without its operations.
+            case.focus.operations.check(case.seed, None).unwrap();
+        }
         assert_eq!(parse("12 | 1 | 0-3,9"), None);
         let case = parse("12 | 1 | 0-3,9 | it leaked").expect("it is whole");
         assert_eq!(

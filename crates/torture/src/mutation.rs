@@ -5,7 +5,7 @@
 //! and no time, so that a slow machine tries the same as a fast one. Sites that are not tried
 //! because the time of the whole run is up are reported as such.
 
-use crate::check::Failure;
+use crate::check::{Failure, lock};
 use crate::exhaustive::{self, TOO_MANY};
 use crate::faults::{FaultConfig, sweep_faults};
 use crate::scenarios;
@@ -242,7 +242,7 @@ pub fn mutate(
 ) -> Result<Vec<SiteVerdict>, Failure> {
     let start = Instant::now();
     let mut verdicts = Vec::new();
-    for found in sites(config)? {
+    for found in sites(config, &[])? {
         let verdict = if start.elapsed() < config.duration_max {
             try_site(config, &found)
         } else {
@@ -266,8 +266,9 @@ struct Found {
     seeds: Vec<u64>,
 }
 
-/// All sites that a few rounds run through, and their recoveries.
-fn sites(config: &MutationConfig) -> Result<Vec<Found>, Failure> {
+/// All sites that a few rounds run through, and their recoveries. Fails if a round or an image of
+/// it is wrong: then every search would be, whichever site it is about.
+fn sites(config: &MutationConfig, disabled: &[String]) -> Result<Vec<Found>, Failure> {
     let mut sites: BTreeMap<(&'static str, SiteKind), Found> = BTreeMap::new();
     for number in 0..LIVE_ROUNDS + RECOVERY_ROUNDS {
         let seed = config.seed.wrapping_add(number);
@@ -276,11 +277,14 @@ fn sites(config: &MutationConfig) -> Result<Vec<Found>, Failure> {
             point_images: if is_live { 0 } else { 2 },
             deep_one_in: 2,
             death_one_in: 4,
-            ..plan(config, &[])
+            ..plan(config, disabled)
         };
         plan.config.images_max = RECOVERY_IMAGES_MAX;
         let searcher = Arc::new(Mutex::new(Searcher::new(plan)));
         let world = round(&Start::whole(seed), &searcher)?;
+        if let Some(failure) = lock(&searcher).report.failure.take() {
+            return Err(Failure(failure.what));
+        }
         for site in world.sites() {
             let useful = site.useful;
             let key = (site.name, site.kind);
@@ -367,12 +371,12 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
 }
 
 fn reason_if_unnoticed(site: &str, method: Method) -> Option<&'static str> {
-    let found = EXPLAINED_IF_UNNOTICED
-        .iter()
-        .find(|(name, ..)| *name == site);
-    found
-        .filter(|(_, methods, _)| methods.is_empty() || methods.contains(&method))
-        .map(|(.., reason)| *reason)
+    let mut known = EXPLAINED_IF_UNNOTICED.iter();
+    // A site may have a reason for each of several methods.
+    let found = known.find(|(name, methods, _)| {
+        *name == site && (methods.is_empty() || methods.contains(&method))
+    });
+    found.map(|(.., reason)| *reason)
 }
 
 /// How many images scenarios have.
@@ -427,5 +431,36 @@ pub fn kind_name(kind: SiteKind) -> &'static str {
         SiteKind::Fence => "fence",
         SiteKind::Stream => "stream",
         SiteKind::Sync => "sync",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_several_reasons_of_a_site_is_found() {
+        for (name, methods, reason) in EXPLAINED_IF_UNNOTICED {
+            for method in *methods {
+                assert_eq!(reason_if_unnoticed(name, *method), Some(*reason), "{name}");
+            }
+        }
+        assert_eq!(reason_if_unnoticed("no.such", Method::Inp), None);
+    }
+
+    /// Wrong images of the first rounds ended them early and were not looked at, so every site of
+    /// a broken engine was one whose removal was caught.
+    #[test]
+    fn nothing_is_tried_where_images_are_wrong_already() {
+        let config = MutationConfig {
+            method: Method::NvmInp,
+            atomicity: PowerFailAtomicity::Word,
+            fences: None,
+            seed: 1,
+            site_images_max: 100,
+            duration_max: NO_END,
+        };
+        assert!(sites(&config, &[]).is_ok());
+        assert!(sites(&config, &["undo.commit-record-fence".to_owned()]).is_err());
     }
 }

@@ -268,6 +268,19 @@ impl Selection {
         numbers.filter(|number| self.contains(*number)).collect()
     }
 
+    /// Says so if an operation is selected that the round of a seed does not have. A list of an
+    /// earlier version, or one with a slip, would select nothing and find nothing wrong.
+    pub fn check(&self, seed: u64, connections: Option<u32>) -> Result<(), String> {
+        let count = RoundScript::of(seed, connections).numbers(usize::MAX).len() as u32;
+        match self.0.iter().map(|(_, last)| *last).max() {
+            Some(last) if last >= count && *self != Self::all() => Err(format!(
+                "the round of seed {seed} has operations 0 to {}, and --operations names {last}",
+                count.saturating_sub(1)
+            )),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.0
             .iter()
@@ -312,7 +325,12 @@ impl FromStr for Selection {
         let wrong = |part: &str| format!("`{part}` is neither a number nor a range such as 3-7");
         let number = |part: &str| part.trim().parse::<u32>().map_err(|_| wrong(part));
         let range = |part: &str| match part.split_once('-') {
-            Some((first, last)) => Ok((number(first)?, number(last)?)),
+            Some((first, last)) => match (number(first)?, number(last)?) {
+                (first, last) if first > last => Err(format!(
+                    "`{part}` ends before it begins; ranges are such as 3-7"
+                )),
+                range => Ok(range),
+            },
             None => number(part).map(|number| (number, number)),
         };
         text.split(',')
@@ -336,6 +354,24 @@ mod tests {
         assert_eq!(Selection::of(&[]).to_string(), "none");
         assert_eq!("none".parse(), Ok(Selection::of(&[])));
         assert!("0-x".parse::<Selection>().is_err());
+        assert!("5-3".parse::<Selection>().is_err());
+    }
+
+    #[test]
+    fn a_selection_beyond_the_round_is_told() {
+        for connections in [None, Some(3)] {
+            let script = RoundScript::of(7, connections);
+            let last = *script.numbers(usize::MAX).last().unwrap();
+            let check = |text: &str| {
+                let selection: Selection = text.parse().unwrap();
+                selection.check(7, connections)
+            };
+            check(&format!("0-{last}")).unwrap();
+            check("all").unwrap();
+            check("none").unwrap();
+            let beyond = check(&format!("3,9-{}", last + 1)).unwrap_err();
+            assert!(beyond.contains(&format!("0 to {last},")), "{beyond}");
+        }
     }
 
     #[test]

@@ -42,6 +42,10 @@ use std::time::{Duration, Instant};
 pub(crate) fn run(args: &AdviseArgs, format: Format) -> Result<()> {
     let start = Instant::now();
     let plan = Plan::new(args)?;
+    // First, since a place that takes no file would lose everything that was measured.
+    let out = args.out.as_deref();
+    let out = out.map(|path| OutputFile::create(path, Existing::Replace));
+    let out = out.transpose()?;
     let samples = measure_all(&plan, start + Duration::from_secs_f64(args.seconds))?;
     let estimates: Vec<Estimate> = plan
         .methods
@@ -57,8 +61,7 @@ pub(crate) fn run(args: &AdviseArgs, format: Format) -> Result<()> {
         seconds: start.elapsed().as_secs_f64(),
     };
     report.print(format)?;
-    if let Some(path) = &args.out {
-        let mut out = OutputFile::create(path, Existing::Replace)?;
+    if let (Some(path), Some(mut out)) = (&args.out, out) {
         out.write_all(page::page(&report).html().as_bytes())?;
         out.finish()?;
         if format == Format::Text {

@@ -363,7 +363,7 @@ pub(crate) struct RunArgs {
     /// Seconds to run
     #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
     pub(crate) seconds: Option<f64>,
-    /// Transactions to run, over all partitions
+    /// Transactions to run, over all partitions, each of which runs the same number: rounded up
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) txns: Option<u64>,
     /// Layout of tuples in memory

@@ -82,6 +82,19 @@ pub(crate) struct LabRunArgs {
     pub(crate) prices: Prices,
 }
 
+impl LabRunArgs {
+    /// The variants, each once.
+    pub(crate) fn variants(&self) -> Vec<Variant> {
+        let mut variants: Vec<Variant> = Vec::new();
+        for variant in &self.variants {
+            if !variants.contains(variant) {
+                variants.push(*variant);
+            }
+        }
+        variants
+    }
+}
+
 /// The size of data and runs.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {

@@ -11,7 +11,7 @@ use crate::failure::Usage;
 use crate::output::Format;
 use anyhow::{Context, Result};
 use indelible::Method;
-use measure::tree::{self, TreeOptions};
+use measure::tree::{self, KEY_BYTES, TreeOptions};
 use measure::{Limit, Sampling};
 
 /// Operations of a run that has neither a number of transactions nor a time.
@@ -29,6 +29,14 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
         return Err(Usage::error(
             "--record-trace takes one run; give one method and no --repeat",
         ));
+    }
+    let changes_rows = matches!(args.mix, BtreeMix::Update | BtreeMix::Mixed);
+    if changes_rows && args.record_bytes <= KEY_BYTES {
+        return Err(Usage::error(format!(
+            "a row of {} bytes is its key, which an update does not change; use --record {} or more",
+            args.record_bytes,
+            KEY_BYTES + 1
+        )));
     }
     runs::check(run, &args.method, false)?;
     runs::check_effect(run, &args.method)?;

@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use indelible::{Database, Durability, Method, Statistics};
 use measure::connections::{Onlooker, Span, Stay, measure_tpcb};
 use measure::standard::{Partitions, Span as WorkerSpan, Standard};
-use measure::{Aborts, Limit, Measured, Sampling};
+use measure::{Aborts, Acknowledge, Limit, Measured, Sampling};
 use pmem::device::emulated::Emulator;
 use serde::Serialize;
 use std::path::Path;
@@ -187,6 +187,15 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// The moment at which both kinds of threads acknowledge. Each commit of a connection is
+    /// durable by itself, so that of a worker is too, unless the options ask for groups.
+    fn acknowledge(&self) -> Acknowledge {
+        match runs::acknowledge(&self.args.run) {
+            Acknowledge::Durable(_) if self.args.run.group.is_none() => Acknowledge::Durable(1),
+            asked => asked,
+        }
+    }
+
     fn onlooker(&self) -> Onlooker {
         let clients = &self.given.clients;
         match clients.idle {
@@ -308,7 +317,7 @@ impl Bench<'_> {
         let span = WorkerSpan {
             positions: &self.positions[..plan.workers as usize],
             limit: plan.time(2),
-            acknowledge: runs::acknowledge(&plan.args.run),
+            acknowledge: plan.acknowledge(),
             partitions: if is_alone {
                 Partitions::Owned
             } else {
@@ -330,7 +339,10 @@ impl Bench<'_> {
             positions: &self.positions[..plan.connections as usize],
             limit: plan.time(if is_twice { 2 } else { 1 }),
             isolation: plan.args.clients.connection_isolation.into(),
-            durability: Durability::Immediate,
+            durability: match plan.acknowledge() {
+                Acknowledge::Durable(_) => Durability::Immediate,
+                Acknowledge::Early => Durability::None,
+            },
         };
         let before = runs::read(self.database, self.emulators)?.statistics;
         self.delays.set(true);
@@ -451,6 +463,7 @@ fn listing(rows: &[ConnectionsRow]) -> Listing {
         "fences/txn",
         "flushes/txn",
         "bytes/txn",
+        "syncs/txn",
         "images",
     ]);
     for row in rows {
@@ -472,6 +485,7 @@ fn listing(rows: &[ConnectionsRow]) -> Listing {
                 Cell::number(phase.fences_per_txn, 2),
                 Cell::number(phase.lines_flushed_per_txn, 2),
                 Cell::number(phase.bytes_written_per_txn, 0),
+                Cell::number(phase.syncs_per_txn, 3),
                 images,
             ]);
         };

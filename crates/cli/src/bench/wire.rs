@@ -6,7 +6,7 @@
 
 use crate::args::{FloorArgs, WireBenchArgs, WireScript};
 use crate::output::{Cell, Format, Listing, note};
-use crate::scratch::Scratch;
+use crate::scratch::{Ending, Scratch};
 use anyhow::{Context, Result, bail, ensure};
 use indelible::{Database, Options};
 use std::fs;
@@ -15,7 +15,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The transaction of pgbench; its own scripts ask questions first that a floor cannot answer.
@@ -48,6 +48,8 @@ const TICKS_PER_SECOND: f64 = 100.0;
 struct Server {
     name: &'static str,
     process: Child,
+    /// It ends with this process as well.
+    ending: Ending,
     port: u16,
 }
 
@@ -55,7 +57,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         // SIGTERM would let PostgreSQL wait for clients; its files are scratch.
         let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.ending.wait(&mut self.process);
     }
 }
 
@@ -129,7 +131,7 @@ pub(super) fn run(args: &WireBenchArgs, format: Format) -> Result<()> {
 fn push_rows(listing: &mut Listing, servers: &[Server], clients: u32, all: &[Measured]) {
     let ratio = |one: f64, other: Option<f64>| match other {
         Some(other) if other > 0.0 => Cell::number(one / other, 2),
-        _ => Cell::from(""),
+        _ => Cell::Null,
     };
     let medians = all
         .iter()
@@ -164,7 +166,8 @@ fn measure(
     measured: &mut Measured,
 ) -> Result<()> {
     let before = cpu_seconds(server.process.id())?;
-    let output = pgbench(server)
+    let mut command = pgbench(server);
+    command
         .args(["-n", "-M", &args.protocol, "-f"])
         .arg(script)
         .args(["-D", &format!("scale={}", args.scale)])
@@ -174,8 +177,8 @@ fn measure(
             "-j",
             &clients.min(2).to_string(),
         ])
-        .args(["-T", &args.seconds.to_string(), "postgres"])
-        .output()?;
+        .args(["-T", &args.seconds.to_string(), "postgres"]);
+    let output = output(&mut command)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let failed = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     ensure!(output.status.success(), "pgbench failed: {}", failed());
@@ -202,11 +205,20 @@ fn pgbench(server: &Server) -> Command {
     command
 }
 
+/// The output of a client, which ends with this process.
+fn output(command: &mut Command) -> Result<Output> {
+    let client = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let _ending = Ending::of(&client);
+    Ok(client.wait_with_output()?)
+}
+
 /// Fills the tables of the bank.
 fn load(server: &Server, scale: u32) -> Result<()> {
-    let output = pgbench(server)
-        .args(["-i", "-q", "-s", &scale.to_string(), "postgres"])
-        .output()?;
+    let scale = scale.to_string();
+    let output = output(pgbench(server).args(["-i", "-q", "-s", &scale, "postgres"]))?;
     let failed = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     ensure!(output.status.success(), "pgbench -i failed: {}", failed());
     Ok(())
@@ -232,6 +244,7 @@ fn start_ours(args: &WireBenchArgs, scratch: &Path, connections: u32) -> Result<
 /// Starts a server that prints `ready on 127.0.0.1:PORT`.
 fn start(name: &'static str, command: &mut Command) -> Result<Server> {
     let mut process = command.stderr(Stdio::piped()).spawn()?;
+    let ending = Ending::of(&process);
     let mut lines = BufReader::new(process.stderr.take().context("it was asked for")?);
     let mut line = String::new();
     lines.read_line(&mut line)?;
@@ -244,6 +257,7 @@ fn start(name: &'static str, command: &mut Command) -> Result<Server> {
     let server = Server {
         name,
         process,
+        ending,
         port: port.unwrap_or(0),
     };
     ensure!(port.is_some(), "{name} did not start: {}", line.trim());
@@ -294,6 +308,7 @@ fn start_postgres(programs: &Path, scratch: &Path) -> Result<Server> {
         .spawn()?;
     let server = Server {
         name: "postgres",
+        ending: Ending::of(&process),
         process,
         port,
     };

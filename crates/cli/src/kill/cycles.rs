@@ -125,5 +125,5 @@ pub(crate) fn run(
     facts.add("wrong", Cell::Whole(0));
     facts.add("recovery ms max", Cell::number(recovery_ms_max, 3));
     facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
-    facts.print(format)
+    facts.print_next(format)
 }

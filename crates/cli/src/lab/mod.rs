@@ -26,15 +26,16 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use lab::experiment::{Experiment, Kind, Paper};
 use lab::judge::Verdict;
-use lab::page::{self, Figure, PaperSection};
+use lab::page::{self, Figure, OfVariant, PaperSection};
 use lab::point::Point;
-use lab::rows::{self, Accept, LabRow, Rows};
+use lab::rows::{self, Accept, LabRow, RowFile, Rows};
 use lab::size::Size;
 use lab::variant::Variant;
 use lab::{PAPERS, ablation, experiments, prices, verdicts};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The size that the options ask for.
@@ -47,18 +48,23 @@ fn size(args: &SizeArgs) -> Size {
 }
 
 /// Runs the command.
-pub(crate) fn run(command: &LabCommand, format: Format) -> Result<()> {
+pub(crate) fn run(command: &LabCommand, format: Format) -> Result<ExitCode> {
     match command {
-        LabCommand::List => list(format),
-        LabCommand::Run(args) => measure(args, format),
+        LabCommand::List => list(format)?,
+        LabCommand::Run(args) => measure(args, format)?,
         LabCommand::Report(args) => {
-            let rows = Rows::open(&args.out, Accept::AnyCommit)?;
-            report(args, &chosen(&args.experiments)?, &rows, format)
+            let experiments = chosen(&args.experiments)?;
+            let rows = Rows::read(&args.out, Accept::AnyCommit)?;
+            if rows.has_torn_end() {
+                note("The last row is not whole, and is left out; `lab run` measures it again");
+            }
+            report(args, &experiments, &rows, format)?;
         }
-        LabCommand::Replay(args) => replay::run(args, format),
-        LabCommand::Stale { directory } => stale::run(directory, format),
-        LabCommand::Victim(args) => kinds::victim(args),
+        LabCommand::Replay(args) => return replay::run(args, format),
+        LabCommand::Stale { directory } => stale::run(directory, format)?,
+        LabCommand::Victim(args) => kinds::victim(args)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(format: Format) -> Result<()> {
@@ -109,8 +115,11 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
         )));
     }
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
-    let mut rows = Rows::open(&args.out, Accept::ThisBuild(COMMIT))?;
-    let mut points = missing(&experiments, &size, args, &rows);
+    let mut out = RowFile::open(&args.out, Accept::ThisBuild(COMMIT))?;
+    if out.rows.has_torn_end() {
+        note("The last row was not whole, and was removed");
+    }
+    let mut points = missing(&experiments, &size, args, &out.rows);
     let wanted: usize = points.iter().map(|(_, points)| points.len()).sum();
     for (_, points) in &mut points {
         points.retain(kinds::is_possible);
@@ -133,15 +142,15 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
         count,
     };
     for (experiment, points) in &points {
-        run.measure(experiment, points, &mut rows)?;
+        run.measure(experiment, points, &mut out)?;
     }
     for experiment in &experiments {
         let of = (&size, args.seed, first_variant(args));
-        let points = ablation::missing(experiment, &rows, of);
+        let points = ablation::missing(experiment, &out.rows, of);
         run.count += points.len();
-        run.measure(experiment, &points, &mut rows)?;
+        run.measure(experiment, &points, &mut out)?;
     }
-    report(args, &experiments, &rows, format)
+    report(args, &experiments, &out.rows, format)
 }
 
 /// A run under way.
@@ -162,7 +171,7 @@ impl Run<'_> {
         &mut self,
         experiment: &Experiment,
         points: &[Point],
-        rows: &mut Rows,
+        out: &mut RowFile,
     ) -> Result<()> {
         for points in points.chunks(self.size.together) {
             if self.start.elapsed() >= self.most {
@@ -187,7 +196,7 @@ impl Run<'_> {
             };
             let measured = rounds::measure(points, self.size, self.parent, tell);
             for row in measured.with_context(|| experiment.name)? {
-                rows.add(row)?;
+                out.add(row)?;
             }
             self.done += points.len();
         }
@@ -228,7 +237,7 @@ fn missing(
 /// that they are measured in the same rounds.
 fn both(experiment: &Experiment, size: &Size, args: &LabRunArgs) -> Vec<Point> {
     let of = |variant: &Variant| Point::of(experiment, size, args.seed, *variant);
-    let variants: Vec<Vec<Point>> = args.variants.iter().map(of).collect();
+    let variants: Vec<Vec<Point>> = args.variants().iter().map(of).collect();
     let count = variants.first().map_or(0, Vec::len);
     let at = |index: usize| variants.iter().map(move |points| points[index].clone());
     let mut points: Vec<Point> = (0..count).flat_map(at).collect();
@@ -267,15 +276,23 @@ fn report(
         Kind::Priced => priced.get(&point.configuration(&size)),
         _ => rows.find(point, &size),
     };
+    let variants = args.variants();
     let figure = |experiment: &'static Experiment| {
         let of_variant = |variant: &Variant| {
             let points = Point::of(experiment, &size, args.seed, *variant);
-            (*variant, points.iter().filter_map(find).collect())
+            let mut of = OfVariant::new(*variant);
+            for point in points {
+                match find(&point) {
+                    Some(row) => of.rows.push(row),
+                    None => of.missing.push(point.parameters),
+                }
+            }
+            of
         };
         let points = both(experiment, &size, args);
         Figure::new(
             experiment,
-            &args.variants.iter().map(of_variant).collect::<Vec<_>>(),
+            &variants.iter().map(of_variant).collect::<Vec<_>>(),
             points.iter().filter_map(find).collect(),
             points.len(),
             ablation::ablated(experiment, rows, (&size, args.seed, first_variant(args))),
@@ -309,7 +326,7 @@ fn report(
     header.push("rows");
     let mut listing = Listing::new(header);
     for figure in figures() {
-        for variant in &args.variants {
+        for variant in &variants {
             let mut cells = vec![figure.experiment.name.into(), variant.name().into()];
             let counts = Verdict::ALL.map(|verdict| figure.count(*variant, verdict));
             cells.extend(counts.map(Cell::Whole));
@@ -352,12 +369,12 @@ mod tests {
     #[test]
     fn figures_share_the_runs_that_are_the_same() {
         let scratch = Scratch::new().unwrap();
-        let rows = Rows::open(scratch.path(), Accept::ThisBuild(COMMIT)).unwrap();
+        let out = RowFile::open(scratch.path(), Accept::ThisBuild(COMMIT)).unwrap();
         let count = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let args = args(&names);
             let experiments = chosen(&args.experiments).unwrap();
-            let missing = missing(&experiments, &Size::default(), &args, &rows);
+            let missing = missing(&experiments, &Size::default(), &args, &out.rows);
             missing
                 .iter()
                 .map(|(_, points)| points.len())

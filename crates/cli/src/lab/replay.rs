@@ -3,11 +3,12 @@
 //! The point is made from the row alone, and has to have the configuration that the row names: a
 //! version that measures something else under the same parameters says so and measures nothing.
 //! Two measurements of a number agree if their 95 % intervals overlap. Of many numbers some do not
-//! by chance; the answer is that of the number by which a control point is compared with itself.
+//! by chance; the answer and the exit code are those of the number by which a control point is
+//! compared with itself.
 
 use super::rounds;
 use crate::args::LabReplayArgs;
-use crate::failure::Usage;
+use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Format, Listing, note};
 use crate::report::short_number;
 use crate::scratch::Scratch;
@@ -20,11 +21,12 @@ use lab::rows::{self, LabRow};
 use lab::size::Size;
 use lab::statistics::Interval;
 use lab::variant::{Scope, Variant};
+use std::process::ExitCode;
 
 /// Runs the command.
-pub(super) fn run(args: &LabReplayArgs, format: Format) -> Result<()> {
+pub(super) fn run(args: &LabReplayArgs, format: Format) -> Result<ExitCode> {
     let path = args.out.join("rows.jsonl");
-    let (rows, _) = rows::read(&path)?;
+    let rows = rows::read(&path)?.rows;
     let row = named(&rows, &args.row).ok_or_else(|| {
         Usage::error(format!(
             "{} has no row, or rows of several points, whose `config` begins with `{}`",
@@ -36,23 +38,28 @@ pub(super) fn run(args: &LabReplayArgs, format: Format) -> Result<()> {
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
     let measured = rounds::measure(std::slice::from_ref(&point), &size, &parent, |_, _| ())?;
     let again = measured.first().context("a point gives a row")?;
-    let mut listing = Listing::new(["metric", "row", "again", "agrees"]);
+    let is_text = format == Format::Text;
+    let names = ["metric", "row", "row_low", "row_high", "again"];
+    let others = ["again_low", "again_high", "agrees"];
+    let mut listing = if is_text {
+        Listing::new(["metric", "row", "again", "agrees"])
+    } else {
+        Listing::new(names.into_iter().chain(others))
+    };
     for metric in row.metrics.keys() {
         let [Some(before), Some(now)] = intervals([row, again], metric) else {
             continue;
         };
-        let text = |own: Interval| {
-            let [low, value, high] = [own.low, own.value, own.high].map(short_number);
-            Cell::from(format!("{value} [{low}, {high}]"))
+        let cells = |own: Interval| {
+            if is_text {
+                vec![text(own)]
+            } else {
+                [own.value, own.low, own.high].map(number).into()
+            }
         };
         let agrees = if before.overlaps(&now) { "yes" } else { "no" };
-        let cells = [
-            metric.as_str().into(),
-            text(before),
-            text(now),
-            agrees.into(),
-        ];
-        listing.push(cells.into());
+        let name = vec![metric.as_str().into()];
+        listing.push([name, cells(before), cells(now), vec![agrees.into()]].concat());
     }
     listing.print(format)?;
     if row.machine.summary() != again.machine.summary() {
@@ -62,8 +69,24 @@ pub(super) fn run(args: &LabReplayArgs, format: Format) -> Result<()> {
             again.machine.summary()
         ));
     }
-    note(&answer(row, again));
-    Ok(())
+    let (agrees, answer) = answer(row, again);
+    note(&answer);
+    Ok(if agrees {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+/// An interval for people.
+fn text(own: Interval) -> Cell {
+    let [low, value, high] = [own.low, own.value, own.high].map(short_number);
+    Cell::from(format!("{value} [{low}, {high}]"))
+}
+
+/// A number for programs, with all its digits.
+fn number(value: f64) -> Cell {
+    Cell::Number(value, value.to_string())
 }
 
 /// The last row of the one point whose name begins so.
@@ -78,22 +101,23 @@ fn intervals(rows: [&LabRow; 2], metric: &str) -> [Option<Interval>; 2] {
     rows.map(|row| Interval::of_median(&row.rounds(metric)))
 }
 
-fn answer(row: &LabRow, again: &LabRow) -> String {
+/// Whether the two agree, unless nothing can be said, and a sentence about it.
+fn answer(row: &LabRow, again: &LabRow) -> (bool, String) {
     let commit = &row.commit;
     for metric in CONTROL_METRICS {
         if let [Some(before), Some(now)] = intervals([row, again], metric) {
-            let verb = if before.overlaps(&now) {
-                "agrees"
-            } else {
-                "does not agree"
-            };
-            return format!(
+            let agrees = before.overlaps(&now);
+            let verb = if agrees { "agrees" } else { "does not agree" };
+            let text = format!(
                 "{metric} {verb} with the row of commit {commit}: {:.3} times its median",
                 now.value / before.value
             );
+            return (agrees, text);
         }
     }
-    format!("The row of commit {commit} has no number that a control point is judged by")
+    let text =
+        format!("The row of commit {commit} has no number that a control point is judged by");
+    (true, text)
 }
 
 /// The point of a row, and its size.
@@ -187,10 +211,11 @@ mod tests {
     #[test]
     fn measurements_agree_where_their_intervals_overlap() {
         let kept = row([10.0, 11.0, 12.0]);
-        assert!(answer(&kept, &row([11.5, 12.5, 13.0])).contains("agrees"));
-        let far = answer(&kept, &row([20.0, 22.0, 24.0]));
+        let (agrees, near) = answer(&kept, &row([11.5, 12.5, 13.0]));
+        assert!(agrees && near.contains("agrees"), "{near}");
+        let (agrees, far) = answer(&kept, &row([20.0, 22.0, 24.0]));
         assert!(
-            far.contains("does not agree") && far.contains("2.000 times"),
+            !agrees && far.contains("does not agree") && far.contains("2.000 times"),
             "{far}"
         );
     }

@@ -48,6 +48,8 @@ struct Survival {
 pub(crate) fn run(args: &QuickstartArgs, format: Format) -> Result<()> {
     let start = Instant::now();
     let tell = Tell(format);
+    // First, since a place that takes no file would lose everything that was measured.
+    let mut out = OutputFile::create(&args.report, Existing::Replace)?;
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
     let scratch = Scratch::in_directory(&parent)?;
     let device = DeviceReport::measure(scratch.path(), NativeOptions::default())?;
@@ -76,7 +78,6 @@ pub(crate) fn run(args: &QuickstartArgs, format: Format) -> Result<()> {
         listing(shown).print(format)?;
     }
     let page = page::page(&device, &survival, &rows);
-    let mut out = OutputFile::create(&args.report, Existing::Replace)?;
     out.write_all(page.html().as_bytes())?;
     out.finish()?;
     tell.say(&format!(

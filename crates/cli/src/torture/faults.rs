@@ -5,6 +5,7 @@
 use super::damage::with_bar;
 use super::found::Findings;
 use crate::args::{SizeName, TortureArgs};
+use crate::failure::Usage;
 use crate::output::{Format, thousands};
 use ::torture::faults::{FaultConfig, sweep_faults, tear};
 use anyhow::Result;
@@ -22,6 +23,12 @@ pub(super) fn calls(args: &TortureArgs, method: Method, format: Format) -> Resul
         disabled: Vec::new(),
     };
     let report = with_bar("failing calls", |progress| sweep_faults(&config, progress))?;
+    if report.runs == 0 && !args.only.is_empty() {
+        return Err(Usage::error(format!(
+            "no failing call of {method} has a name that begins with `{}`, so --only {0} has tried nothing",
+            args.only
+        )));
+    }
     let (wrong, panics, hangs) = (&report.wrong, &report.panics, &report.hangs);
     let facts = vec![
         ("method", method.name().into()),

@@ -56,7 +56,7 @@ impl Findings<'_> {
                 let mut listing = Listing::new(self.facts.iter().map(|(name, _)| *name));
                 listing.push(self.facts.iter().map(|(_, value)| cell(value)).collect());
                 drop(out);
-                return listing.print(format);
+                return listing.print_next(format);
             }
             Format::Text => {
                 writeln!(out, "{}", printable(&self.sentence))?;
@@ -87,6 +87,7 @@ fn cell(value: &Json) -> Cell {
             Some(whole) => Cell::Whole(whole),
             None => Cell::number(number.as_f64().unwrap_or(0.0), 3),
         },
-        _ => Cell::Null,
+        Json::Null => Cell::Null,
+        other => other.to_string().into(),
     }
 }

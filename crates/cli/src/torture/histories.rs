@@ -88,7 +88,7 @@ pub(super) fn histories(
     }
     let wrong = report.anomalies.len() as u64;
     let seconds = start.elapsed().as_secs_f64();
-    facts(args, method, &report, seconds).print(format)?;
+    facts(args, method, &report, seconds).print_next(format)?;
     if wrong == 0 {
         super::sites::check(&args.without, &report.sites)?;
     }

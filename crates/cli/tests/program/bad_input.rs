@@ -199,6 +199,22 @@ fn verify_tells_sound_from_damaged_from_unreadable() {
     assert!(fail(2, &["verify", &db]).contains("damaged"));
 }
 
+/// A list of operations that selects nothing finds nothing wrong, and an update that changes
+/// nothing is fast.
+#[test]
+fn runs_that_would_test_nothing_are_usage_errors() {
+    let torture = |more: &[&str]| fail(2, &[&["torture", "--method", "inp"], more].concat());
+    assert!(torture(&["--operations", "100000-100001"]).contains("has operations 0 to"));
+    assert!(torture(&["--operations", "5-3"]).contains("ends before it begins"));
+    let faults = torture(&["--faults", "--only", "zzzz"]);
+    assert!(faults.contains("begins with `zzzz`"), "{faults}");
+    let btree = ["bench", "btree-insert", "--method", "fast", "--record", "8"];
+    for mix in ["update", "mixed"] {
+        let error = fail(2, &[&btree[..], &["--mix", mix, "--rows", "9"]].concat());
+        assert!(error.contains("--record 9"), "{error}");
+    }
+}
+
 #[test]
 fn unknown_words_and_impossible_pairs_are_usage_errors() {
     let place = TestDirectory::new();

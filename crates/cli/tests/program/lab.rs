@@ -6,7 +6,7 @@
 //! this size they mean nothing. The page is looked at in a real browser where there is one.
 
 use crate::browser;
-use crate::common::{TestDirectory, fail, is_long, succeed};
+use crate::common::{TestDirectory, fail, is_long, run, succeed};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -240,22 +240,68 @@ fn nvram_era_has_rows_and_a_page_as_well() {
     let line: Value = serde_json::from_str(stale.trim()).unwrap();
     assert_eq!(line["report"], "out");
     assert_eq!(line["rows"], measured.len());
+    let itself = succeed(&["lab", "stale", &out, "--format", "json"]);
+    let line: Value = serde_json::from_str(itself.trim()).unwrap();
+    assert_eq!(line["rows"], measured.len());
+    std::fs::create_dir(place.at("empty")).unwrap();
+    assert!(fail(2, &["lab", "stale", &place.at("empty")]).contains("rows.jsonl"));
+    reports_only_read(&place);
+}
+
+/// A report made missing directories, replaced pages of others, and cut off a last line.
+fn reports_only_read(place: &TestDirectory) {
+    let missing = place.at("missing");
+    let report = ["lab", "report", "nvram-era/fig6", "--smoke", "--out"];
+    assert!(fail(1, &[&report[..], &[&missing]].concat()).contains("rows.jsonl"));
+    assert!(!Path::new(&missing).exists());
+    place.file("empty/report.html", "mine");
+    let empty = place.at("empty");
+    fail(1, &[&report[..], &[&empty]].concat());
+    assert_eq!(place.read("empty/report.html"), "mine");
+    let text = place.read("out/rows.jsonl");
+    place.file("out/rows.jsonl", text.trim_end());
+    let out = place.at("out");
+    let twice = ["--variants", "paper,paper", "--format", "json"];
+    let printed = succeed(&[&report[..], &[&out], &twice].concat());
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    let line: Value = serde_json::from_str(printed.trim()).unwrap();
+    assert_eq!(line["rows"], 18, "the last row counts");
+    assert_eq!(place.read("out/rows.jsonl"), text.trim_end());
 }
 
 /// Every number of a row is there again, and a name that is none is refused.
 fn a_row_is_measured_again(place: &TestDirectory, out: &str, row: &Value) {
     let config = row["config"].as_str().unwrap();
     let again = ["lab", "replay", config, "--out", out, "--format", "json"];
-    let printed = succeed(&again);
+    // Whether two rounds agree is chance.
+    let done = run(&again);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{done:?}");
+    let printed = String::from_utf8(done.stdout).unwrap();
     let metrics = row["metrics"].as_object().unwrap();
     let names = printed.lines().map(|line| {
         let line: Value = serde_json::from_str(line).unwrap();
         assert!(line["agrees"] == "yes" || line["agrees"] == "no", "{line}");
+        for side in ["row", "again"] {
+            let [low, value, high] = ["_low", "", "_high"].map(|end| &line[side.to_owned() + end]);
+            assert!(low.as_f64().unwrap() <= value.as_f64().unwrap(), "{line}");
+            assert!(value.as_f64().unwrap() <= high.as_f64().unwrap(), "{line}");
+        }
         line["metric"].as_str().unwrap().to_owned()
     });
     assert!(names.eq(metrics.keys().cloned()));
     assert!(fail(2, &["lab", "replay", "none", "--out", out]).contains("no row"));
     assert_eq!(rows(place, "out").len(), 24, "no row is added");
+    let mut other = row.clone();
+    for sample in other["samples"].as_array_mut().unwrap() {
+        for value in sample["metrics"].as_object_mut().unwrap().values_mut() {
+            *value = (value.as_f64().unwrap() * 1e6 + 1e6).into();
+        }
+    }
+    std::fs::create_dir(place.at("other")).unwrap();
+    place.file("other/rows.jsonl", &format!("{other}\n"));
+    let replay = ["lab", "replay", config, "--out", &place.at("other")];
+    assert!(fail(1, &replay).contains("does not agree"));
+    std::fs::remove_dir_all(place.at("other")).unwrap();
 }
 
 /// The threads' activities add up, and insertions were seen.

@@ -5,7 +5,10 @@
 
 use crate::browser::look;
 use crate::common::{TestDirectory, fail, run, succeed};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Fields that every row must have.
 const FIELDS: [&str; 24] = [
@@ -198,6 +201,32 @@ fn a_short_crash_search_finds_nothing_wrong() {
         let row: Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(row["wrong"], 0, "{row}");
         assert!(row["images"].as_u64().unwrap() >= 300, "{row}");
+        assert!(row["rounds"].as_u64().unwrap() >= 1, "{row}");
+    }
+}
+
+/// Searches with few images tested the same rounds whatever their seed was, without a word.
+#[test]
+fn a_search_that_does_not_come_to_its_seed_says_so() {
+    let search = ["torture", "--method", "nvm-inp", "--format", "csv"];
+    let few = run(&[&search[..], &["--images", "20"]].concat());
+    let errors = String::from_utf8(few.stderr).unwrap();
+    assert!(errors.contains("the same with every seed"), "{errors}");
+    let own = ["--images", "20", "--without", "undo.commit-record-fence"];
+    let wrong = run(&[&search[..], &own].concat());
+    let errors = String::from_utf8(wrong.stderr).unwrap();
+    assert!(!errors.contains("the same with every seed"), "{errors}");
+    let printed = String::from_utf8(few.stdout).unwrap();
+    let header = printed.lines().next().unwrap();
+    assert!(
+        header.ends_with("rounds,corpus_rounds,failure,replay,operations"),
+        "{header}"
+    );
+    // A run of several methods has one header.
+    for kind in [["--images", "20"], ["--kills", "1"]] {
+        let several = ["torture", "--method", "nvm-inp,inp", "--format", "csv"];
+        let printed = succeed(&[&several[..], &kind].concat());
+        assert_eq!(printed.lines().count(), 3, "{printed}");
     }
 }
 
@@ -323,4 +352,51 @@ fn direct_transfers_are_measured_or_refused_in_words() {
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(part), "{errors}");
     }
+}
+
+/// The directory was refused after all measurements.
+#[test]
+fn a_report_that_cannot_be_written_is_refused_at_once() {
+    let place = TestDirectory::new();
+    let report = place.at("missing/report.html");
+    let output = run(&["quickstart", "--report", &report]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("report.html"), "{errors}");
+    assert_eq!(output.stdout, b"", "nothing is measured before");
+}
+
+/// Servers that `bench wire` had started ran on for ever, without their files, when it was
+/// interrupted.
+#[test]
+fn an_interrupted_benchmark_ends_the_servers_that_it_has_started() {
+    let place = TestDirectory::new();
+    let here = place.at("");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_indelible"))
+        .args(["bench", "wire", "--idle", "3000", "--path", &here])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let own = bench.id();
+    let children = format!("/proc/{own}/task/{own}/children");
+    let children = || std::fs::read_to_string(&children).unwrap_or_default();
+    while children().trim().is_empty() {
+        let is_running = bench.try_wait().unwrap().is_none();
+        assert!(is_running, "it has ended without a server");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let server = children().trim().to_owned();
+    let bench_itself = Pid::from_raw(i32::try_from(own).unwrap()).unwrap();
+    kill_process(bench_itself, Signal::INT).unwrap();
+    assert_eq!(bench.wait().unwrap().code(), Some(130));
+    // Whoever has inherited it may not have taken note of its end.
+    let has_ended = || {
+        let status = std::fs::read_to_string(format!("/proc/{server}/stat"));
+        status.map_or(true, |status| status.contains(") Z "))
+    };
+    while !has_ended() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0);
 }

@@ -63,6 +63,19 @@ fn tpcb_runs_over_several_partitions() {
     assert_eq!(left, 0, "the databases are removed");
 }
 
+/// Threads that take partitions from each other ran all transactions of a group of one without a
+/// sync, and reported them as durable.
+#[test]
+fn a_group_of_one_makes_each_transaction_durable() {
+    let methods = ["--method", "inp,full-page-writes"];
+    let size = ["--branches", "2", "--accounts", "100", "--partitions", "2"];
+    let run = ["--txns", "60", "--group", "1"];
+    for row in rows("tpcb", &[&methods[..], &size, &run].concat()) {
+        let syncs = row["per_txn"]["syncs"].as_f64().unwrap();
+        assert!(syncs >= 0.99, "{}: {syncs}", row["method"]);
+    }
+}
+
 #[test]
 fn tatp_succeeds_as_often_as_its_rules_say() {
     let standard = ["--method", "volatile,nvm-inp", "--subscribers", "3000"];
@@ -158,6 +171,12 @@ fn tpcb_runs_over_connections_beside_others() {
             }
             let ratio = row["of_workers"]["median"].as_f64().unwrap();
             assert!(ratio > 0.0, "{row}");
+            // Both wait for the disk alike; at the end of a round some may share a sync.
+            if row["method"] == "inp" {
+                let syncs = |phase: &Value| phase["syncs_per_txn"].as_f64().unwrap();
+                let both = [workers, interactive].map(syncs);
+                assert!(both.iter().all(|syncs| *syncs > 0.3), "{both:?}");
+            }
             let seen = &row["beside"];
             let [idle, looks] = ["idle", "looks"].map(|name| seen[name].as_u64());
             let expected = match onlooker {
@@ -175,6 +194,7 @@ fn tpcb_runs_over_connections_beside_others() {
     assert_eq!(aborts.iter().sum::<u64>(), counted("retries"), "{row}");
     let printed = succeed(&[&["bench", "tpcb"], &common[..], &["--idle", "1"]].concat());
     assert!(printed.contains("3 connections, 1 idle"), "{printed}");
+    assert!(printed.contains("syncs/txn"), "{printed}");
     let needs = ["bench", "tpcb", "--method", "inp", "--idle", "1"];
     assert!(fail(2, &needs).contains("--connections"));
 }
