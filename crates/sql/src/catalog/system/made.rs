@@ -4,7 +4,7 @@
 //! belongs to one of them.
 
 use super::rows::{Maker, Rows, Sources};
-use super::{activity, constant, constraint, role, routine, schema, types};
+use super::{activity, constant, constraint, depend, role, routine, schema, types};
 use crate::error::Result;
 use crate::types::Datum;
 use sql_bind::system::Relation;
@@ -22,6 +22,7 @@ pub(crate) fn rows(relation: &Relation, sources: &Sources<'_>) -> Result<Vec<Vec
 const MAKERS: &[(&str, &[Maker])] = &[
     ("pg_catalog", schema::MAKERS),
     ("pg_catalog", constraint::MAKERS),
+    ("pg_catalog", depend::MAKERS),
     ("pg_catalog", types::MAKERS),
     ("pg_catalog", routine::MAKERS),
     ("pg_catalog", role::MAKERS),
