@@ -4,7 +4,7 @@
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, Expr, WindowCall};
-use crate::types::Type;
+use crate::types::{RecordShape, Type};
 use sqlparser::ast::WindowSpec;
 use std::sync::Arc;
 
@@ -60,6 +60,8 @@ pub(crate) struct ScopeColumn {
     pub is_visible: bool,
     /// Number of the table, and position in it from 1.
     pub origin: (u32, i16),
+    /// Names and types of its fields, if it is a row of no type of the catalogue.
+    pub fields: Option<Arc<RecordShape>>,
 }
 
 /// A window function that waits for its window.
@@ -138,6 +140,7 @@ impl Scope {
                 expression: Expr::Column(self.width, data_type),
                 is_visible: true,
                 origin,
+                fields: None,
             });
             self.width += 1;
         }
@@ -230,6 +233,7 @@ impl Scope {
             expression,
             is_visible: false,
             origin: (0, 0),
+            fields: None,
         }))
     }
 

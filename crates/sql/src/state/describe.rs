@@ -335,6 +335,9 @@ impl HostCall<'_> {
     fn comment(&self, oid: Oid, part: usize) -> Option<String> {
         let catalog = &self.names.catalog;
         let Some(object) = catalog.object(oid) else {
+            if part > 0 {
+                return None;
+            }
             let of_index = catalog.index(oid).map(|(table, _)| table);
             let of_constraint = || catalog.constraint(oid).map(|(table, _)| table);
             return match &of_index.or_else(of_constraint)?.body {
