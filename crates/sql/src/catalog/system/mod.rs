@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `schema`, `constraint`, `depend`, `types`, `routine`, `role` | rows made of the catalogue |
-//! | `activity` | sessions, settings and costs |
+//! | `activity`, `settings` | sessions and costs; settings |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |
 //!
@@ -19,6 +19,7 @@ mod role;
 mod routine;
 mod rows;
 mod schema;
+mod settings;
 mod types;
 
 pub(crate) use constraint::domain_check;
