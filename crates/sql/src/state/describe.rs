@@ -92,6 +92,9 @@ impl HostCall<'_> {
                 self.signature(context, first, false)
                     .map(|(_, result)| result),
             ),
+            "pg_get_function_arg_default" => {
+                optional(self.default_of_argument(number(first), arguments[1].int()?))
+            }
             "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
             "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
             "pg_function_is_visible" => {
@@ -159,6 +162,15 @@ impl HostCall<'_> {
             Body::Table(table) => table.lineage.scheme.as_ref().map(ToString::to_string),
             _ => self.function_text(context, object),
         }
+    }
+
+    /// The default of an argument from 1 of a function of a user.
+    fn default_of_argument(&self, oid: Option<Oid>, place: i64) -> Option<String> {
+        let Body::Function(body) = &self.names.catalog.object(oid?)?.body else {
+            return None;
+        };
+        let at = usize::try_from(place - 1).ok()?;
+        body.default_of(at).map(ToString::to_string)
     }
 
     /// The arguments and the result of a function.
@@ -242,7 +254,6 @@ impl HostCall<'_> {
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
             | "pg_get_statisticsobjdef_expressions"
-            | "pg_get_function_arg_default"
             | "pg_get_function_sqlbody"
             | "pg_conversion_is_visible"
             | "pg_statistics_obj_is_visible"

@@ -120,7 +120,8 @@ FROM pg_depend d
   JOIN pg_namespace n ON n.oid = v.relnamespace
   JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p', 'v')
   JOIN pg_namespace tn ON tn.oid = t.relnamespace
-WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass;
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+  AND d.refobjid <> d.objid;
 
 CREATE VIEW information_schema.columns AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
@@ -404,6 +405,7 @@ SELECT current_database() AS specific_catalog, n.nspname AS specific_schema,
   p.proname || '_' || p.oid AS specific_name, p.place + 1 AS ordinal_position,
   'IN' AS parameter_mode, 'NO' AS is_result, 'NO' AS as_locator,
   NULLIF(p.proargnames[p.place + 1], '') AS parameter_name,
+  pg_get_function_arg_default(p.oid, p.place + 1) AS parameter_default,
   format_type(t.oid, NULL) AS data_type, current_database() AS udt_catalog,
   tn.nspname AS udt_schema, t.typname AS udt_name, p.place + 1 AS dtd_identifier
 FROM (SELECT *, generate_subscripts(proargtypes, 1) AS place

@@ -37,6 +37,15 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             let classes = kinds().map(|kind| Datum::Oid(operator_class(kind)));
             let included = table.included_of(index.oid);
             let numbers = key_numbers(table, index).chain(included.iter().map(|at| at + 1));
+            let places = (1..).zip(key_numbers(table, index));
+            let places = places.filter(|(_, number)| *number == 0);
+            let definitions = from.definitions();
+            let expressions = places.filter_map(|(place, _)| definitions.index(index.oid, place));
+            let expressions: Vec<String> = expressions.collect();
+            let expressions = match expressions.is_empty() {
+                true => Datum::Null,
+                false => text(expressions.join(", ")),
+            };
             rows.push([
                 ("indexrelid", Datum::Oid(index.oid)),
                 ("indrelid", Datum::Oid(object.oid)),
@@ -53,6 +62,7 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     flag(table.deferral(index) == Deferral::Never),
                 ),
                 ("indkey", vector(Kind::Int2, numbers.map(small))),
+                ("indexprs", expressions),
                 ("indpred", predicate.map_or(Datum::Null, text)),
                 ("indcollation", vector(Kind::Oid, collations)),
                 ("indclass", vector(Kind::Oid, classes)),
