@@ -68,6 +68,9 @@ impl HostCall<'_> {
                 let texts = self.definitions(context, pretty || is_wrapped);
                 optional(oid.and_then(|oid| texts.view(oid)))
             }
+            "pg_get_function_arg_default" => {
+                optional(self.default_of_argument(number(first), arguments[1].int()?))
+            }
             _ => return self.describe_object(context, function, arguments),
         }))
     }
@@ -92,9 +95,6 @@ impl HostCall<'_> {
                 self.signature(context, first, false)
                     .map(|(_, result)| result),
             ),
-            "pg_get_function_arg_default" => {
-                optional(self.default_of_argument(number(first), arguments[1].int()?))
-            }
             "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
             "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
             "pg_function_is_visible" => {
