@@ -4,7 +4,6 @@
 //! unless its text means another value each time. A parameter without a type gets the wanted one.
 
 use super::Binder;
-use super::expression::shape_of;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::cast::{self, CastContext};
@@ -70,7 +69,7 @@ impl Binder<'_> {
         }
         let expression = match (expression, target.kind) {
             (Expr::Row(parts, _), Kind::Composite(oid)) => self.row_as(parts, oid, how)?,
-            (row @ Expr::Case(..), Kind::Composite(_)) if shape_of(&row).is_some() => {
+            (row @ Expr::Case(..), Kind::Composite(_)) if row.fields().is_some() => {
                 return self.optional_row(row, target, how);
             }
             (expression, _) => expression,

@@ -251,9 +251,9 @@ impl Binder<'_> {
             [table, column] => {
                 if !self.knows_table(table) {
                     // `column.field` needs no brackets in some clients' statements.
-                    if let Ok(Some(_)) = self.find_column(None, table) {
+                    if let Ok(Some((found, _))) = self.find_column(None, table) {
                         let row = self.column(None, table, names[0].span)?;
-                        return self.field(row, column);
+                        return self.field(row, found.fields, column);
                     }
                 }
                 self.column(Some(table), column, span)
@@ -265,19 +265,11 @@ impl Binder<'_> {
         }
     }
 
-    /// A field of a row by its name.
-    fn field(&mut self, row: Expr, name: &str) -> Result<Expr> {
-        let shape = match (&row, row.kind()) {
-            (row, Kind::Record) if shape_of(row).is_some() => shape_of(row).cloned(),
-            (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
-            (Expr::Call(call), Kind::Record) if !call.function.columns.is_empty() => {
-                let columns = call.function.columns;
-                Some(Arc::new(RecordShape {
-                    names: columns.iter().map(|(name, _)| (*name).into()).collect(),
-                    types: columns.iter().map(|(_, kind)| kind.plain()).collect(),
-                }))
-            }
-            _ => None,
+    /// A field of a row by its name; `known` are the fields of a row of no type of the catalogue.
+    fn field(&mut self, row: Expr, known: Option<Arc<RecordShape>>, name: &str) -> Result<Expr> {
+        let shape = match row.kind() {
+            Kind::Composite(oid) => self.context.names.row_shape(oid),
+            _ => row.fields().or(known),
         };
         let at = shape.as_ref().and_then(|shape| {
             let mut names = shape.names.iter();
@@ -299,25 +291,41 @@ impl Binder<'_> {
         }
     }
 
+    /// The fields of a column that is a row of no type of the catalogue.
+    fn fields_of(&self, tree: &Tree) -> Option<Arc<RecordShape>> {
+        let (table, name) = match tree {
+            Tree::Nested(inner) => return self.fields_of(inner),
+            Tree::Identifier(name) => (None, ident_text(name)),
+            Tree::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, name] => (Some(ident_text(table)), ident_text(name)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let (column, _) = self.find_column(table.as_deref(), &name).ok()??;
+        column.fields
+    }
+
     /// Subscripts, slices and fields.
     fn access(&mut self, root: &Tree, chain: &[AccessExpr]) -> Result<Expr> {
-        // `table.column[1]` comes as a field of the row `table`.
+        // `table.column[1]` comes as a field of the row `table`; a table comes before a column of
+        // its name.
         let (mut value, chain) = match (root, chain) {
             (Tree::Identifier(table), [AccessExpr::Dot(Tree::Identifier(column)), rest @ ..])
-                if self.knows_table(&ident_text(table))
-                    && matches!(self.find_column(None, &ident_text(table)), Ok(None)) =>
+                if self.knows_table(&ident_text(table)) =>
             {
                 (self.compound(&[table.clone(), column.clone()])?, rest)
             }
             _ => (self.expression(root)?, chain),
         };
+        let mut known = self.fields_of(root);
         let mut subscripts: Vec<&Subscript> = Vec::new();
         for access in chain {
             match access {
                 AccessExpr::Subscript(subscript) => subscripts.push(subscript),
                 AccessExpr::Dot(Tree::Identifier(name)) => {
                     value = self.subscripted(value, &std::mem::take(&mut subscripts))?;
-                    value = self.field(value, &ident_text(name))?;
+                    value = self.field(value, known.take(), &ident_text(name))?;
                 }
                 AccessExpr::Dot(other) => {
                     let instead = "Name the field.";
@@ -715,18 +723,6 @@ fn join_conditions(left: Expr, right: Expr, is_and: bool) -> Expr {
         }
         (left, true) => Expr::And(vec![left, right]),
         (left, false) => Expr::Or(vec![left, right]),
-    }
-}
-
-/// The shape of a row of a table, which may be missing, or of one that is written down.
-pub(super) fn shape_of(row: &Expr) -> Option<&Arc<RecordShape>> {
-    match row {
-        Expr::Row(_, shape) => Some(shape),
-        Expr::Case(arms, row) => match (&arms[..], &**row) {
-            ([(_, Expr::Constant(Datum::Null, _))], Expr::Row(_, shape)) => Some(shape),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

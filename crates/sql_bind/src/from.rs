@@ -258,6 +258,7 @@ impl Binder<'_> {
                 expression,
                 is_visible: true,
                 origin,
+                fields: None,
             });
         }
         scope.columns.splice(0..0, merged);
@@ -499,6 +500,9 @@ impl Binder<'_> {
             if is_text && node.has_c_collation(at) {
                 column.expression = column.expression.clone().collated();
             }
+            if kind == Kind::Record {
+                column.fields = node.fields(at);
+            }
         }
         Ok(Source { node, scope })
     }
@@ -557,7 +561,16 @@ impl Binder<'_> {
         let is_list = matches!(name.0.as_slice(), [ast::ObjectNamePart::Identifier(one)]
             if mark_of(one) == Some(ROWS_FROM));
         if !is_list {
-            return self.table_function(&[(name, arguments)], alias, ordinality);
+            if let Some(relation) = rows_as_function(name, arguments) {
+                return self.relation(&relation, alias, None);
+            }
+            // Several arrays are several functions, one beside the other.
+            let is_unnest = object_name(name)?.1 == "unnest";
+            let calls: Vec<_> = match is_unnest && arguments.len() > 1 {
+                true => arguments.chunks(1).map(|one| (name, one)).collect(),
+                false => vec![(name, arguments)],
+            };
+            return self.table_function(&calls, alias, ordinality);
         }
         let calls = arguments.iter().map(|argument| match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Function(call))) => {
@@ -756,4 +769,20 @@ fn tables_of_factor(factor: &TableFactor, note: &mut dyn FnMut(&str)) {
         }
         _ => {}
     }
+}
+
+/// The relation of the system that a function without arguments has the rows of.
+fn rows_as_function(name: &ast::ObjectName, arguments: &[FunctionArg]) -> Option<ast::ObjectName> {
+    let relation = match object_name(name).ok()? {
+        (None, name) => name,
+        (Some(schema), name) if schema == "pg_catalog" => name,
+        _ => return None,
+    };
+    let relation = match relation.as_str() {
+        "pg_show_all_settings" => "pg_settings",
+        "pg_available_extensions" => "pg_available_extensions",
+        _ => return None,
+    };
+    let parts = vec![Ident::new("pg_catalog"), Ident::new(relation)];
+    arguments.is_empty().then(|| ast::ObjectName::from(parts))
 }

@@ -3,7 +3,6 @@
 //! Those that make rows of JSON get the columns of their alias as a row without values, so that
 //! they know names and types when they run.
 
-use super::expression::shape_of;
 use super::scope::{Clause, Scope};
 use super::{Binder, ident_text, object_name, type_named};
 use crate::error::{Result, SqlError, SqlState};
@@ -107,8 +106,8 @@ impl Binder<'_> {
                     .collect()
             }
             (Expr::Call(call), Kind::Record) => match call.arguments.as_slice() {
-                [_, row] => match shape_of(row) {
-                    Some(shape) => of_shape(shape),
+                [_, row] => match row.fields() {
+                    Some(shape) => of_shape(&shape),
                     None => vec![(name.to_owned(), call.data_type)],
                 },
                 _ => vec![(name.to_owned(), call.data_type)],

@@ -4,7 +4,6 @@
 //! query puts their results into rows when all of its clauses are bound.
 
 use super::arguments::Arguments;
-use super::expression::shape_of;
 use super::ordered_set::ORDERED_SETS;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
@@ -385,7 +384,7 @@ impl Binder<'_> {
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
         let mut parts = self.plain_arguments(list)?;
         if let [row] = parts.as_slice()
-            && shape_of(row).is_some()
+            && row.fields().is_some()
         {
             return Ok(parts.remove(0));
         }

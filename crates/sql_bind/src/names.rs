@@ -187,12 +187,19 @@ impl SessionNames {
                 matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)
             })
         };
-        of_user(last).or_else(|| array_of(of_user(last.strip_prefix('_')?)?))
+        let found = of_user(last).or_else(|| array_of(of_user(last.strip_prefix('_')?)?));
+        found.or_else(|| {
+            let mut others = OTHER_TYPES.iter().filter(|_| of_system);
+            others.find(|(_, name)| *name == last).map(|(oid, _)| *oid)
+        })
     }
 
     /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows
     /// of a relation.
     pub fn type_text(&self, oid: Oid) -> Option<String> {
+        if let Some((_, name)) = OTHER_TYPES.iter().find(|(own, _)| *own == oid) {
+            return Some((*name).to_owned());
+        }
         if let Some(object) = self.catalog.object(oid) {
             return Some(self.visible_name(object));
         }
@@ -224,6 +231,28 @@ impl SessionNames {
         }
     }
 }
+
+/// Types of PostgreSQL that no value here has, with their numbers: tools compare types of functions
+/// with them.
+const OTHER_TYPES: [(Oid, &str); 17] = [
+    (32, "pg_ddl_command"),
+    (269, "table_am_handler"),
+    (325, "index_am_handler"),
+    (1033, "aclitem"),
+    (1034, "aclitem[]"),
+    (2275, "cstring"),
+    (1263, "cstring[]"),
+    (2279, "trigger"),
+    (2280, "language_handler"),
+    (2281, "internal"),
+    (3115, "fdw_handler"),
+    (3310, "tsm_handler"),
+    (3831, "anyrange"),
+    (3838, "event_trigger"),
+    (4537, "anymultirange"),
+    (5080, "anycompatiblerange"),
+    (4538, "anycompatiblemultirange"),
+];
 
 /// Cuts a name with dots into its parts; quotes keep dots and case.
 pub fn parts_of(text: &str) -> Vec<String> {

@@ -4,7 +4,7 @@
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, Expr, TableRows, WindowCall};
-use crate::types::{Kind, Type};
+use crate::types::{Kind, RecordShape, Type};
 use sqlparser::ast::WindowSpec;
 use std::sync::Arc;
 
@@ -66,6 +66,8 @@ pub(crate) struct ScopeColumn {
     pub is_visible: bool,
     /// Number of the table, and position in it from 1.
     pub origin: (u32, i16),
+    /// Names and types of its fields, if it is a row of no type of the catalogue.
+    pub fields: Option<Arc<RecordShape>>,
 }
 
 /// A window function that waits for its window.
@@ -144,6 +146,7 @@ impl Scope {
                 expression: Expr::Column(self.width, data_type),
                 is_visible: true,
                 origin,
+                fields: None,
             });
             self.width += 1;
         }
@@ -243,6 +246,7 @@ impl Scope {
             expression,
             is_visible: false,
             origin: (0, 0),
+            fields: None,
         }))
     }
 

@@ -8,7 +8,6 @@
 //! takes them away at the end. Rows are locked before the projection, while they are still rows of
 //! tables.
 
-use super::expression::shape_of;
 use super::locking::Locking;
 use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
@@ -251,7 +250,7 @@ impl Binder<'_> {
 
     fn spread(&mut self, row: &Expr, items: &mut Vec<Item>) -> Result<()> {
         let shape = match (row, row.kind()) {
-            (row, Kind::Record) if shape_of(row).is_some() => shape_of(row).cloned(),
+            (row, Kind::Record) => row.fields(),
             (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
             _ => None,
         };

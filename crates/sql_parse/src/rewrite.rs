@@ -7,6 +7,8 @@
 //! | `TABLE name` | `SELECT * FROM name` |
 //! | `MOVE`, `FETCH name` | `FETCH` with its direction and `FROM` |
 //! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
+//! | options of `ANALYZE`, `COLLATE "C"` after a column's new type | nothing |
+//! | `USING INDEX TABLESPACE pg_default` of a constraint | nothing |
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
@@ -54,6 +56,7 @@
 //! it stands for.
 
 mod domain;
+mod dropped;
 mod frame;
 mod merge;
 mod null_test;
@@ -147,9 +150,12 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             words.set_columns();
             words.identity();
             words.drop_expression();
+            words.collated_types();
+            words.index_tablespace();
         }
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
         "VACUUM" => words.vacuum(),
+        "ANALYZE" | "ANALYSE" => words.analyze(),
         "MERGE" => words.merge(),
         "EXPLAIN" => words.explained(),
         "TABLE" => {

@@ -10,6 +10,8 @@
 use crate::error::Result;
 use crate::plan::{Call, Expr, Quantified};
 use crate::types::cast::CastContext;
+/// A name as it has to be written in a statement.
+pub use crate::types::function::string::quote_ident as quoted;
 use crate::types::{Context, Datum, Kind, Type, text_io};
 use std::fmt::Write as _;
 
@@ -493,18 +495,4 @@ fn binds_tighter(own: Option<char>, parent: Option<char>, is_first: bool) -> boo
 fn write_text(out: &mut String, text: impl std::fmt::Display) -> Result<()> {
     let _ = write!(out, "{text}");
     Ok(())
-}
-
-/// A name as it has to be written in a statement.
-pub fn quoted(name: &str) -> String {
-    let mut characters = name.chars();
-    let is_plain = characters
-        .next()
-        .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-        && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
 }

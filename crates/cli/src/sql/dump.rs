@@ -7,6 +7,7 @@
 //! Roles and privileges are not in it; a dump of a database that has some says so, and fails.
 
 use super::shell::{Outcome, Shell};
+use ::sql::types::function::string::quote_ident as quoted;
 use anyhow::{Context, Result, anyhow};
 use client::{Answers, Client, Error, Report, Sink};
 use std::io::{self, Write};
@@ -537,27 +538,6 @@ pub(crate) fn literal(text: &str) -> String {
     format!("'{quotes}'")
 }
 
-/// A name as an identifier. Quotes are always right, so no list of words is needed.
-pub(crate) fn quoted(name: &str) -> String {
-    let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
-        && !is_word(name);
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
-}
-
-/// Whether a name is also a word of the language, which would need quotes.
-fn is_word(name: &str) -> bool {
-    super::complete::KEYWORDS
-        .iter()
-        .any(|word| word.eq_ignore_ascii_case(name))
-}
-
 /// A name that may have a schema in front of it.
 pub(super) fn quoted_path(path: &str) -> String {
     path.split('.').map(quoted).collect::<Vec<_>>().join(".")
@@ -572,6 +552,10 @@ mod tests {
         assert_eq!(quoted_path("public.orders_2"), "public.orders_2");
         assert_eq!(quoted_path("Order"), "\"Order\"");
         assert_eq!(quoted("select"), "\"select\"");
+        assert_eq!(
+            quoted_path("localtime.variadic"),
+            "\"localtime\".\"variadic\""
+        );
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
         assert_eq!(literal("it's"), "'it''s'");
         assert_eq!(literal("^(a\\.b)$"), "E'^(a\\\\.b)$'");

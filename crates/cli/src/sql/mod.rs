@@ -18,7 +18,8 @@ mod report;
 mod shell;
 mod test;
 
-pub(crate) use dump::{literal, quoted};
+pub(crate) use ::sql::types::function::string::quote_ident as quoted;
+pub(crate) use dump::literal;
 pub(crate) use interrupt::cancel as cancel_statement;
 
 use crate::args::SqlArgs;

@@ -6,7 +6,7 @@ use crate::catalog::{Attribute, Body, Defaults, EVERYONE, OWNER, Object, Oid, Ro
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::{quoted, verifier};
+use crate::state::verifier;
 use crate::types::{Kind, text_io};
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
@@ -409,7 +409,7 @@ fn literal(value: &Expr) -> Result<String> {
             other => Ok(other.to_string()),
         },
         other => {
-            let message = format!("syntax error at or near \"{}\"", quoted(&other.to_string()));
+            let message = format!("syntax error at or near \"{other}\"");
             Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
         }
     }

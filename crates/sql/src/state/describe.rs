@@ -68,6 +68,9 @@ impl HostCall<'_> {
                 let texts = self.definitions(context, pretty || is_wrapped);
                 optional(oid.and_then(|oid| texts.view(oid)))
             }
+            "pg_get_function_arg_default" => {
+                optional(self.default_of_argument(number(first), arguments[1].int()?))
+            }
             _ => return self.describe_object(context, function, arguments),
         }))
     }
@@ -161,6 +164,15 @@ impl HostCall<'_> {
         }
     }
 
+    /// The default of an argument from 1 of a function of a user.
+    fn default_of_argument(&self, oid: Option<Oid>, place: i64) -> Option<String> {
+        let Body::Function(body) = &self.names.catalog.object(oid?)?.body else {
+            return None;
+        };
+        let at = usize::try_from(place - 1).ok()?;
+        body.default_of(at).map(ToString::to_string)
+    }
+
     /// The arguments and the result of a function.
     fn signature(
         &self,
@@ -242,7 +254,6 @@ impl HostCall<'_> {
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
             | "pg_get_statisticsobjdef_expressions"
-            | "pg_get_function_arg_default"
             | "pg_get_function_sqlbody"
             | "pg_conversion_is_visible"
             | "pg_statistics_obj_is_visible"
@@ -335,6 +346,9 @@ impl HostCall<'_> {
     fn comment(&self, oid: Oid, part: usize) -> Option<String> {
         let catalog = &self.names.catalog;
         let Some(object) = catalog.object(oid) else {
+            if part > 0 {
+                return None;
+            }
             let of_index = catalog.index(oid).map(|(table, _)| table);
             let of_constraint = || catalog.constraint(oid).map(|(table, _)| table);
             return match &of_index.or_else(of_constraint)?.body {

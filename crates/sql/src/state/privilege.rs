@@ -65,7 +65,7 @@ impl HostCall<'_> {
             return Ok(None);
         };
         let role = match before {
-            [Datum::Text(name)] => context.names.object_oid(Kind::Regrole, name)?,
+            [Datum::Text(name)] => self.named(context, Kind::Regrole, name)?,
             [Datum::Oid(role)] => *role,
             _ => self.names.role,
         };
@@ -84,6 +84,22 @@ impl HostCall<'_> {
         self.may(context, (role, kind), object, words).map(Some)
     }
 
+    /// The number of an object by its name: roles and schemas are named as they are, all others as
+    /// in a statement.
+    fn named(&self, context: &Context<'_>, kind: Kind, name: &str) -> Result<u32> {
+        let catalog = &self.names.catalog;
+        let (found, state, word) = match kind {
+            Kind::Regrole => (catalog.role_named(name), SqlState::UNDEFINED_OBJECT, "role"),
+            Kind::Regnamespace => (
+                catalog.schema(name),
+                SqlState::INVALID_SCHEMA_NAME,
+                "schema",
+            ),
+            _ => return context.names.object_oid(kind, name),
+        };
+        found.ok_or_else(|| SqlError::new(state, format!("{word} \"{name}\" does not exist")))
+    }
+
     /// Whether a role has one of some privileges on an object; NULL for a number that nothing has.
     fn may(
         &self,
@@ -93,7 +109,7 @@ impl HostCall<'_> {
         words: &str,
     ) -> Result<Datum> {
         let oid = match object {
-            Datum::Text(name) if kind != Kind::Oid => context.names.object_oid(kind, name)?,
+            Datum::Text(name) if kind != Kind::Oid => self.named(context, kind, name)?,
             Datum::Oid(oid) => *oid,
             // Everyone may connect to the database, and use its languages.
             _ => return Ok(Datum::Bool(true)),

@@ -62,7 +62,7 @@ FROM pg_sequence s
 CREATE VIEW pg_catalog.pg_stat_all_tables AS
 SELECT c.oid AS relid, n.nspname AS schemaname, c.relname, c.reltuples::bigint AS n_live_tup
 FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r';
+WHERE c.relkind IN ('r', 'm', 'p');
 
 CREATE VIEW pg_catalog.pg_stat_user_tables AS
 SELECT relid, schemaname, relname, n_live_tup FROM pg_stat_all_tables
@@ -92,10 +92,10 @@ CREATE VIEW information_schema.tables AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
   CASE WHEN c.relpersistence = 't' THEN 'LOCAL TEMPORARY'
     WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'BASE TABLE' END AS table_type,
-  CASE WHEN c.relkind = 'r' THEN 'YES' ELSE 'NO' END AS is_insertable_into,
+  CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END AS is_insertable_into,
   'NO' AS is_typed
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'v')
+WHERE c.relkind IN ('r', 'p', 'v')
   AND has_table_privilege(c.oid,
     'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
 
@@ -118,9 +118,10 @@ SELECT DISTINCT current_database() AS view_catalog, n.nspname AS view_schema,
 FROM pg_depend d
   JOIN pg_class v ON v.oid = d.objid AND v.relkind = 'v'
   JOIN pg_namespace n ON n.oid = v.relnamespace
-  JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'v')
+  JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p', 'v')
   JOIN pg_namespace tn ON tn.oid = t.relnamespace
-WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass;
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+  AND d.refobjid <> d.objid;
 
 CREATE VIEW information_schema.columns AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
@@ -153,7 +154,7 @@ SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname
   CASE WHEN a.attgenerated <> '' THEN 'ALWAYS' ELSE 'NEVER' END AS is_generated,
   CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END
     AS generation_expression,
-  CASE WHEN c.relkind = 'r' THEN 'YES' ELSE 'NO' END AS is_updatable
+  CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END AS is_updatable
 FROM pg_attribute a
   JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -166,7 +167,7 @@ FROM pg_attribute a
       AND p.classid = 'pg_class'::regclass)
     ON p.refobjid = a.attrelid AND p.refobjsubid = a.attnum,
   LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) m(modifier)
-WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v')
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v')
   AND has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES');
 
 CREATE VIEW information_schema.element_types AS
@@ -183,7 +184,7 @@ FROM pg_attribute a
   JOIN pg_type t ON t.oid = a.atttypid AND t.typlen = -1 AND t.typelem <> 0
   JOIN pg_type e ON e.oid = t.typelem
   JOIN pg_namespace en ON en.oid = e.typnamespace
-WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v');
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v');
 
 CREATE VIEW information_schema.column_udt_usage AS
 SELECT udt_catalog, udt_schema, udt_name, table_catalog, table_schema, table_name, column_name
@@ -252,7 +253,7 @@ SELECT current_database(), n.nspname,
 FROM pg_attribute a
   JOIN pg_class r ON r.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = r.relnamespace
-WHERE a.attnotnull AND a.attnum > 0 AND NOT a.attisdropped AND r.relkind = 'r'
+WHERE a.attnotnull AND a.attnum > 0 AND NOT a.attisdropped AND r.relkind IN ('r', 'p')
   AND has_table_privilege(r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
 
 CREATE VIEW information_schema.check_constraints AS
@@ -266,7 +267,7 @@ SELECT current_database(), n.nspname,
 FROM pg_attribute a
   JOIN pg_class r ON r.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = r.relnamespace
-WHERE a.attnotnull AND a.attnum > 0 AND NOT a.attisdropped AND r.relkind = 'r';
+WHERE a.attnotnull AND a.attnum > 0 AND NOT a.attisdropped AND r.relkind IN ('r', 'p');
 
 CREATE VIEW information_schema.key_column_usage AS
 SELECT current_database() AS constraint_catalog, n.nspname AS constraint_schema,
@@ -349,7 +350,7 @@ SELECT pg_get_userbyid(x.grantor) AS grantor,
 FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace,
   LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) x
-WHERE c.relkind IN ('r', 'v');
+WHERE c.relkind IN ('r', 'p', 'v');
 
 CREATE VIEW information_schema.role_table_grants AS
 SELECT grantor, grantee, table_catalog, table_schema, table_name, privilege_type, is_grantable,
@@ -384,7 +385,11 @@ SELECT current_database() AS specific_catalog, n.nspname AS specific_schema,
   n.nspname AS routine_schema, p.proname AS routine_name, 'FUNCTION' AS routine_type,
   current_database() AS type_udt_catalog, tn.nspname AS type_udt_schema,
   t.typname AS type_udt_name, format_type(t.oid, NULL) AS data_type, 0 AS dtd_identifier,
-  'EXTERNAL' AS routine_body, p.prosrc AS external_name, 'INTERNAL' AS external_language,
+  CASE WHEN p.prolang = 14 THEN 'SQL' ELSE 'EXTERNAL' END AS routine_body,
+  CASE WHEN p.prolang = 14 AND pg_has_role(p.proowner, 'USAGE') THEN p.prosrc END
+    AS routine_definition,
+  CASE WHEN p.prolang <> 14 THEN p.prosrc END AS external_name,
+  CASE WHEN p.prolang = 14 THEN 'SQL' ELSE 'INTERNAL' END AS external_language,
   'GENERAL' AS parameter_style,
   CASE WHEN p.provolatile = 'i' THEN 'YES' ELSE 'NO' END AS is_deterministic,
   'MODIFIES' AS sql_data_access, CASE WHEN p.proisstrict THEN 'YES' ELSE 'NO' END AS is_null_call,
@@ -399,6 +404,8 @@ CREATE VIEW information_schema.parameters AS
 SELECT current_database() AS specific_catalog, n.nspname AS specific_schema,
   p.proname || '_' || p.oid AS specific_name, p.place + 1 AS ordinal_position,
   'IN' AS parameter_mode, 'NO' AS is_result, 'NO' AS as_locator,
+  NULLIF(p.proargnames[p.place + 1], '') AS parameter_name,
+  pg_get_function_arg_default(p.oid, p.place + 1) AS parameter_default,
   format_type(t.oid, NULL) AS data_type, current_database() AS udt_catalog,
   tn.nspname AS udt_schema, t.typname AS udt_name, p.place + 1 AS dtd_identifier
 FROM (SELECT *, generate_subscripts(proargtypes, 1) AS place

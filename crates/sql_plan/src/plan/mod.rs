@@ -28,6 +28,7 @@ mod exclude;
 mod explain;
 mod expression;
 mod factor;
+mod fields;
 mod fold;
 mod improve;
 mod join_order;

@@ -344,8 +344,13 @@ fn parse_tid(text: &str) -> Result<Datum> {
 
 fn parse_object(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
     let body = trimmed(text);
+    let is_plain = matches!(kind, Kind::Oid | Kind::Xid | Kind::Cid);
+    // The number 0 is printed so; an operator may have this name.
+    if body == "-" && !is_plain && kind != Kind::Regoper {
+        return Ok(Datum::Oid(0));
+    }
     let is_number = body.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
-    if is_number || matches!(kind, Kind::Oid | Kind::Xid | Kind::Cid) {
+    if is_number || is_plain {
         let number: i64 = body.parse().map_err(|_| bad_text(&kind.name(), text))?;
         // Negative numbers of 32 bits are the same bits.
         return u32::try_from(number)
@@ -357,9 +362,6 @@ fn parse_object(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> 
                     format!("value \"{text}\" is out of range for type {kind}"),
                 )
             });
-    }
-    if body == "-" {
-        return Ok(Datum::Oid(0));
     }
     context.names.object_oid(kind, body).map(Datum::Oid)
 }

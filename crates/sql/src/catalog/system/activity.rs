@@ -1,4 +1,4 @@
-//! Sessions, settings and costs, as they are when a statement looks.
+//! Sessions and costs, as they are when a statement looks.
 //!
 //! A session's statement is shown to superusers and to members of its role, and to nobody if it may
 //! have a password in it. Costs are those of commits, of all sessions since the opening.
@@ -17,7 +17,6 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_stat_ssl", encryptions),
     ("pg_stat_gssapi", without_gss),
     ("pg_stat_database", databases),
-    ("pg_settings", settings),
     ("pg_stat_nvm", costs),
     ("pg_stat_nvm_partitions", wear),
     ("pg_stat_statements", statistics),
@@ -267,30 +266,6 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             Datum::Int8(counts[cost::ROLLED_BACK] as i64),
         ),
     ]);
-    Ok(())
-}
-
-fn settings(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    for (name, value) in from.session.variables.all() {
-        let default = crate::state::default_setting(&name);
-        let default = default.map_or(Datum::Null, text);
-        let is_switch = matches!(value.as_str(), "on" | "off");
-        let is_fixed = crate::state::is_fixed_setting(&name);
-        let is_default = matches!(&default, Datum::Text(default) if **default == *value);
-        rows.push([
-            ("name", text(&name)),
-            ("setting", text(&value)),
-            ("context", text(if is_fixed { "internal" } else { "user" })),
-            ("vartype", text(if is_switch { "bool" } else { "string" })),
-            (
-                "source",
-                text(if is_default { "default" } else { "session" }),
-            ),
-            ("boot_val", default.clone()),
-            ("reset_val", default),
-            ("pending_restart", Datum::Bool(false)),
-        ]);
-    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! They are those of PostgreSQL that say something true here; their numbers are PostgreSQL's.
 
-use super::constraint::PLPGSQL;
+use super::depend::PLPGSQL;
 use super::rows::{Maker, Rows, Sources, flag, text};
 use super::types::OPERATOR_CLASSES;
 use crate::catalog::Oid;

@@ -1,31 +1,18 @@
-//! Indexes, constraints, and what depends on what.
+//! Indexes and constraints.
 //!
 //! A condition is printed from its bound form, so `conbin` reads back as the same condition. The
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
-use super::rows::{
-    CLASS, CONSTRAINT, Maker, NAMESPACE, REWRITE, Rows, Sources, array, flag, small, text, vector,
-};
-use super::schema::default_oid;
+use super::rows::{Maker, Rows, Sources, array, flag, small, text, vector};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Materialized, Names,
-    Object, Oid, Origin, Rule, TableBody, ViewBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, Index, Object, Oid, Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
 use crate::types::{Datum, Kind};
 
-pub(super) const MAKERS: &[Maker] = &[
-    ("pg_index", indexes),
-    ("pg_constraint", constraints),
-    ("pg_depend", dependencies),
-];
-
-/// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
-const EXTENSION: Oid = 3079;
-const DEFAULT: Oid = 2604;
-pub(super) const PLPGSQL: Oid = 13_559;
+pub(super) const MAKERS: &[Maker] = &[("pg_index", indexes), ("pg_constraint", constraints)];
 
 /// Bits of `indoption`: the column descends, and its NULLs come first.
 const DESCENDS: i16 = 1;
@@ -50,6 +37,15 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             let classes = kinds().map(|kind| Datum::Oid(operator_class(kind)));
             let included = table.included_of(index.oid);
             let numbers = key_numbers(table, index).chain(included.iter().map(|at| at + 1));
+            let places = (1..).zip(key_numbers(table, index));
+            let places = places.filter(|(_, number)| *number == 0);
+            let definitions = from.definitions();
+            let expressions = places.filter_map(|(place, _)| definitions.index(index.oid, place));
+            let expressions: Vec<String> = expressions.collect();
+            let expressions = match expressions.is_empty() {
+                true => Datum::Null,
+                false => text(expressions.join(", ")),
+            };
             rows.push([
                 ("indexrelid", Datum::Oid(index.oid)),
                 ("indrelid", Datum::Oid(object.oid)),
@@ -66,6 +62,7 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     flag(table.deferral(index) == Deferral::Never),
                 ),
                 ("indkey", vector(Kind::Int2, numbers.map(small))),
+                ("indexprs", expressions),
                 ("indpred", predicate.map_or(Datum::Null, text)),
                 ("indcollation", vector(Kind::Oid, collations)),
                 ("indclass", vector(Kind::Oid, classes)),
@@ -244,7 +241,7 @@ fn action_letter(action: Action) -> &'static str {
 
 impl Sources<'_> {
     /// The index of the key that a foreign key refers to.
-    fn index_of_key(&self, foreign: &Foreign) -> Oid {
+    pub(super) fn index_of_key(&self, foreign: &Foreign) -> Oid {
         let parent = self.names.catalog.object(foreign.parent);
         let Some(Body::Table(parent)) = parent.map(|parent| &parent.body) else {
             return 0;
@@ -254,130 +251,4 @@ impl Sources<'_> {
             indexes.find(|index| index.is_unique && index.columns == foreign.parent_columns);
         index.map_or(0, |index| index.oid)
     }
-}
-
-/// The sequence that a default asks for a number.
-fn sequence_of(from: &Sources<'_>, default: &str) -> Option<Oid> {
-    let (name, _) = default.strip_prefix("nextval('")?.split_once('\'')?;
-    let mut parts = parts_of(name);
-    let (name, schema) = (parts.pop()?, parts.pop());
-    let found = from
-        .names
-        .find(Names::Relations, schema.as_deref(), &name)?;
-    matches!(found.body, Body::Sequence(_)).then_some(found.oid)
-}
-
-/// Indexes and keys of a partition depend on those of its table that they belong to.
-fn of_partitions(catalog: &Catalog, table: &TableBody, rows: &mut Rows<'_>) {
-    for index in &table.indexes {
-        let parent = catalog.partition_parent(index.oid);
-        let Some((above, parent)) = parent.and_then(|parent| catalog.index(parent)) else {
-            continue;
-        };
-        let Body::Table(above) = &above.body else {
-            continue;
-        };
-        let key_of = |table: &TableBody, index: &Index| {
-            let mut constraints = table.constraints.iter();
-            let key = constraints.find(|constraint| constraint.name == index.name)?;
-            Some(key.oid)
-        };
-        let keys = key_of(table, index).zip(key_of(above, parent));
-        let keys = keys.map(|(own, above)| (CONSTRAINT, own, above));
-        for (class, own, above) in keys.into_iter().chain([(CLASS, index.oid, parent.oid)]) {
-            rows.push([
-                ("classid", Datum::Oid(class)),
-                ("objid", Datum::Oid(own)),
-                ("refclassid", Datum::Oid(class)),
-                ("refobjid", Datum::Oid(above)),
-                ("deptype", text("P")),
-            ]);
-        }
-    }
-}
-
-/// Defaults depend on their columns, and on the sequences that they ask for numbers.
-fn of_defaults(from: &Sources<'_>, (object, table): (&Object, &TableBody), rows: &mut Rows<'_>) {
-    for (at, column) in table.columns.iter().enumerate() {
-        let Some(default) = &column.default else {
-            continue;
-        };
-        let own = (CLASS, object.oid, at as i32 + 1, "a");
-        let sequence = sequence_of(from, default).map(|oid| (CLASS, oid, 0, "n"));
-        for (class, oid, part, kind) in sequence.into_iter().chain([own]) {
-            rows.push([
-                ("classid", Datum::Oid(DEFAULT)),
-                ("objid", Datum::Oid(default_oid(object.oid, at))),
-                ("refclassid", Datum::Oid(class)),
-                ("refobjid", Datum::Oid(oid)),
-                ("refobjsubid", Datum::Int4(part)),
-                ("deptype", text(kind)),
-            ]);
-        }
-    }
-}
-
-/// Sequences depend on the columns that they go with, defaults on their columns and sequences, and
-/// views on what they read.
-fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    let catalog = &from.names.catalog;
-    // Our own schema belongs to an extension, so that `pg_dump` leaves it alone.
-    let own = sql_bind::system::all().iter();
-    let own = own.filter(|relation| relation.schema == "indelible");
-    let own = own.map(|relation| (CLASS, relation.oid));
-    for (class, oid) in own.chain([(NAMESPACE, INDELIBLE)]) {
-        rows.push([
-            ("classid", Datum::Oid(class)),
-            ("objid", Datum::Oid(oid)),
-            ("refclassid", Datum::Oid(EXTENSION)),
-            ("refobjid", Datum::Oid(PLPGSQL)),
-            ("refobjsubid", Datum::Int4(0)),
-            ("deptype", text("e")),
-        ]);
-    }
-    from.each_table(|object, table| {
-        of_partitions(catalog, table, rows);
-        of_defaults(from, (object, table), rows);
-        Ok(())
-    })?;
-    for object in catalog.objects() {
-        match &object.body {
-            Body::Sequence(sequence) => {
-                let Some((table, at)) = sequence.owner else {
-                    continue;
-                };
-                let is_identity = match catalog.object(table).map(|object| &object.body) {
-                    Some(Body::Table(body)) => body
-                        .columns
-                        .get(at)
-                        .is_some_and(|column| matches!(column.origin, Origin::Identity { .. })),
-                    _ => false,
-                };
-                rows.push([
-                    ("objid", Datum::Oid(object.oid)),
-                    ("refobjid", Datum::Oid(table)),
-                    ("refobjsubid", Datum::Int4(at as i32 + 1)),
-                    ("deptype", text(if is_identity { "i" } else { "a" })),
-                ]);
-            }
-            Body::View(ViewBody { reads, .. })
-            | Body::Table(TableBody {
-                materialized: Some(Materialized { reads, .. }),
-                ..
-            }) => {
-                for read in reads {
-                    rows.push([
-                        ("classid", Datum::Oid(REWRITE)),
-                        ("objid", Datum::Oid(object.oid)),
-                        ("refclassid", Datum::Oid(CLASS)),
-                        ("refobjid", Datum::Oid(*read)),
-                        ("refobjsubid", Datum::Int4(0)),
-                        ("deptype", text("n")),
-                    ]);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

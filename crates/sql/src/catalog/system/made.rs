@@ -4,7 +4,7 @@
 //! belongs to one of them.
 
 use super::rows::{Maker, Rows, Sources};
-use super::{activity, constant, constraint, role, routine, schema, types};
+use super::{activity, constant, constraint, depend, role, routine, schema, settings, types};
 use crate::error::Result;
 use crate::types::Datum;
 use sql_bind::system::Relation;
@@ -22,11 +22,13 @@ pub(crate) fn rows(relation: &Relation, sources: &Sources<'_>) -> Result<Vec<Vec
 const MAKERS: &[(&str, &[Maker])] = &[
     ("pg_catalog", schema::MAKERS),
     ("pg_catalog", constraint::MAKERS),
+    ("pg_catalog", depend::MAKERS),
     ("pg_catalog", types::MAKERS),
     ("pg_catalog", routine::MAKERS),
     ("pg_catalog", role::MAKERS),
     ("pg_catalog", constant::MAKERS),
     ("pg_catalog", activity::MAKERS),
+    ("pg_catalog", settings::MAKERS),
     ("indelible", activity::OWN_MAKERS),
 ];
 

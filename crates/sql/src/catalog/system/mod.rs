@@ -2,8 +2,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `schema`, `constraint`, `types`, `routine`, `role` | rows made of the catalogue |
-//! | `activity` | sessions, settings and costs |
+//! | `schema`, `constraint`, `depend`, `types`, `routine`, `role` | rows made of the catalogue |
+//! | `activity`, `settings` | sessions and costs; settings |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |
 //!
@@ -13,11 +13,13 @@
 mod activity;
 mod constant;
 mod constraint;
+mod depend;
 mod made;
 mod role;
 mod routine;
 mod rows;
 mod schema;
+mod settings;
 mod types;
 
 pub(crate) use constraint::domain_check;

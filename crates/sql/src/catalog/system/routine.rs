@@ -106,6 +106,13 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
             ("provolatile", text(volatility_of(body.volatility))),
             ("pronargs", Datum::Int2(body.arguments.len() as i16)),
             ("pronargdefaults", Datum::Int2(body.defaults.len() as i16)),
+            (
+                "proargdefaults",
+                match body.defaults.as_slice() {
+                    [] => Datum::Null,
+                    defaults => text(defaults.join(", ")),
+                },
+            ),
             ("prorettype", Datum::Oid(body.result.kind.oid())),
             ("proargtypes", vector(Kind::Oid, kinds)),
             ("prosrc", text(&body.query)),

@@ -325,6 +325,10 @@ fn table_class(
         ),
         ("relispartition", flag(table.lineage.bound.is_some())),
         (
+            "relhassubclass",
+            flag(!catalog.heirs(object.oid).is_empty()),
+        ),
+        (
             "relpartbound",
             bound_of(from, table).map_or(Datum::Null, text),
         ),
@@ -565,7 +569,7 @@ fn sequences(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 /// The catalogue that an object is a row of.
-fn catalogue_of(object: &Object) -> Oid {
+pub(super) fn catalogue_of(object: &Object) -> Oid {
     match object.body {
         Body::Schema => NAMESPACE,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,
