@@ -85,6 +85,9 @@ fn begin(
     if let Some(address) = link.socket().peer_address() {
         session.set_client(&address.ip().to_string(), address.port());
     }
+    if let Some(address) = link.socket().own_address() {
+        session.set_server(&address.ip().to_string(), address.port());
+    }
     if let Some(encryption) = link.shown_encryption() {
         session.set_encryption(encryption);
     }

@@ -223,6 +223,7 @@ impl Answers {
             (b'c', name(|names| &names.column)),
             (b'd', name(|names| &names.data_type)),
             (b'n', name(|names| &names.constraint)),
+            (b'R', names.and_then(|names| names.routine)),
         ];
         self.message(kind, |out| {
             for (field, value) in fields {
@@ -258,9 +259,10 @@ mod tests {
     fn a_report_has_the_fields_that_there_are() {
         let mut answers = Answers::default();
         let error = SqlError::new(SqlState::UNIQUE_VIOLATION, "no\0pe")
-            .named(|names| names.constraint = Some("t_key".into()));
+            .named(|names| names.constraint = Some("t_key".into()))
+            .named(|names| names.routine = Some("_bt_check_unique"));
         answers.report(Severity::Error, &error);
-        let body = b"SERROR\0VERROR\0C23505\0Mno\0nt_key\0\0";
+        let body = b"SERROR\0VERROR\0C23505\0Mno\0nt_key\0R_bt_check_unique\0\0";
         let length = (body.len() as u32 + 4).to_be_bytes();
         assert_eq!(answers.bytes, [b"E", &length[..], body].concat());
     }
