@@ -4,7 +4,7 @@
 //! of authentication gives it. A request to cancel is a connection of its own, without an answer.
 
 use crate::access::{self, Client, Refusal};
-use crate::connection::{Connection, ended};
+use crate::connection::{Connection, encoding_of, ended};
 use crate::counts::count;
 use crate::extended::utf8;
 use crate::link::Link;
@@ -99,6 +99,7 @@ fn begin(
         session.may_set(name)?;
         session.begin_with_setting(name, value)?;
     }
+    link.answers.encoding = encoding_of(&session);
     link.answers.authentication_ok();
     if shared.log.has_connections() {
         let address = link.socket().peer_address();

@@ -3,6 +3,7 @@
 //! Names that PostgreSQL knows and nothing here depends on are kept and shown, so that clients
 //! which set them go on; names with a dot are the clients' own.
 
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
 use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
@@ -634,8 +635,11 @@ fn one_of(name: &str, value: &str, lower: &str) -> Result<String> {
     Err(bad(name, value).hint(hint))
 }
 
-/// The encoding of texts on the way to a client and back, of which there is one.
+/// The encoding of texts on the way to a client of a server and back.
 fn client_encoding(value: &str) -> Result<String> {
+    if let Some(encoding) = Encoding::named(value) {
+        return Ok(encoding.name.to_owned());
+    }
     let letters = value.to_lowercase();
     let letters: String = letters
         .chars()
@@ -644,9 +648,7 @@ fn client_encoding(value: &str) -> Result<String> {
     if matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii") {
         return Ok("UTF8".to_owned());
     }
-    let families = [
-        "latin", "iso8859", "win", "koi8", "euc", "big5", "gb", "sjis", "uhc", "johab",
-    ];
+    let families = ["euc", "big5", "gb", "sjis", "shift", "uhc", "johab", "mule"];
     let error = bad("client_encoding", value);
     if !families.iter().any(|family| letters.starts_with(family)) {
         return Err(error);
@@ -659,7 +661,7 @@ fn client_encoding(value: &str) -> Result<String> {
         "Conversion between {} and UTF8 is not supported.",
         value.to_uppercase()
     );
-    let hint = "Texts are in UTF-8: set client_encoding (PGCLIENTENCODING) to UTF8.";
+    let hint = "Set client_encoding (PGCLIENTENCODING) to UTF8, or to an encoding of one byte a character.";
     Err(error.detail(detail).hint(hint))
 }
 

@@ -413,7 +413,10 @@ fn a_dump_has_everything_or_says_what_it_lacks() {
          COMMENT ON FUNCTION f(int) IS '4'",
     ]);
     let dump = succeed(&["dump", &database, "--sql"]);
-    assert!(dump.contains("CREATE EXTENSION IF NOT EXISTS pgcrypto;"), "{dump}");
+    assert!(
+        dump.contains("CREATE EXTENSION IF NOT EXISTS pgcrypto;"),
+        "{dump}"
+    );
     succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
     assert_eq!(succeed(&["dump", &copy, "--sql"]), dump);
     let rows = succeed(&[

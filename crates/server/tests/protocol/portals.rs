@@ -91,7 +91,10 @@ fn a_changed_result_is_reported_with_its_routine() {
     let (_, body) = error.unwrap();
     let fields: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
     assert!(fields.contains(&&b"C0A000"[..]), "{fields:?}");
-    assert!(fields.contains(&&b"RRevalidateCachedQuery"[..]), "{fields:?}");
+    assert!(
+        fields.contains(&&b"RRevalidateCachedQuery"[..]),
+        "{fields:?}"
+    );
 }
 
 /// JDBC declares the parameter of a function's result as void, and counts it as an argument.
