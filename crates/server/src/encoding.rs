@@ -4,10 +4,9 @@
 //! client cuts them. Values in binary are converted where they are texts. Those that have texts in
 //! them, such as arrays, are refused in binary: nothing tells their texts from their numbers.
 
-use crate::extended::utf8;
 use sql::types::kind::Category;
 use sql::types::{Context, Datum, Kind, binary_io};
-use sql::{CopyShape, Encoding, SqlError};
+use sql::{CopyShape, Encoding, SqlError, SqlState};
 use std::borrow::Cow;
 
 /// A text of a client.
@@ -106,4 +105,21 @@ pub(crate) fn check_copy(copy: &CopyShape, encoding: Option<&Encoding>) -> Resul
     };
     let found = format!("COPY in binary in the encoding {}", encoding.name);
     Err(SqlError::unsupported(found, "Set client_encoding to UTF8."))
+}
+
+/// A text in UTF-8.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let wrong = &bytes[error.valid_up_to()..];
+        let shown: Vec<String> = wrong
+            .iter()
+            .take(error.error_len().unwrap_or(wrong.len()))
+            .map(|byte| format!("0x{byte:02x}"))
+            .collect();
+        let message = format!(
+            "invalid byte sequence for encoding \"UTF8\": {}",
+            shown.join(" ")
+        );
+        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+    })
 }

@@ -228,20 +228,3 @@ fn no_portal(name: &str) -> SqlError {
     let message = format!("portal \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
 }
-
-/// A text in UTF-8.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let wrong = &bytes[error.valid_up_to()..];
-        let shown: Vec<String> = wrong
-            .iter()
-            .take(error.error_len().unwrap_or(wrong.len()))
-            .map(|byte| format!("0x{byte:02x}"))
-            .collect();
-        let message = format!(
-            "invalid byte sequence for encoding \"UTF8\": {}",
-            shown.join(" ")
-        );
-        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
-    })
-}

@@ -4,8 +4,7 @@
 //! all others by the printers of their types. When there is much of it, it is sent; nothing of the
 //! database is held meanwhile but the statement's own locks.
 
-use crate::encoding;
-use crate::extended::utf8;
+use crate::encoding::{self, utf8};
 use crate::link::{Broken, Link};
 use crate::message::answers::{Severity, patch_length};
 use crate::message::{Format, Formats, Request};

@@ -6,7 +6,7 @@
 use crate::access::{self, Client, Refusal};
 use crate::connection::{Connection, encoding_of, ended};
 use crate::counts::count;
-use crate::extended::utf8;
+use crate::encoding::utf8;
 use crate::link::Link;
 use crate::message::{Malformed, StartUp};
 use crate::registry::{Cause, Entry, KEY_BYTES, SHORT_KEY_BYTES};

@@ -1,8 +1,8 @@
 //! Encodings of a byte a character, to and from which a server converts texts for its clients.
 //!
 //! The bytes below 128 are those of ASCII in all of them. `encodings.txt` has the characters of the
-//! others, as PostgreSQL converts them: the name of an encoding, and 128 code points in hexadecimal,
-//! `-` for a byte that is no character.
+//! others, as PostgreSQL converts them: the name of an encoding, and 128 code points in
+//! hexadecimal, `-` for a byte that is no character.
 
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::LazyLock;

@@ -74,7 +74,7 @@ fn a_portal_keeps_the_columns_of_its_statement() {
     assert_eq!(client.ask(&[execute("p", 0), sync()]), "E[0A000] Z[I]");
 }
 
-/// Drivers such as pgjdbc and ActiveRecord prepare a statement again for an error of this routine
+/// Drivers such as pgjdbc and that of Rails prepare a statement again for an error of this routine
 /// alone, and had failed with each call.
 #[test]
 fn a_changed_result_is_reported_with_its_routine() {

@@ -319,8 +319,8 @@ impl Session {
         format!("{}.{}", quoted(schema), quoted(&object.name))
     }
 
-    /// `DISABLE TRIGGER` and `ENABLE TRIGGER`: the only triggers are those of foreign keys, and they
-    /// go with `ALL`. The session alone does not look at the foreign keys: others go on.
+    /// `DISABLE TRIGGER` and `ENABLE TRIGGER`: the only triggers are those of foreign keys, and
+    /// they go with `ALL`. The session alone does not look at the foreign keys: others go on.
     pub(super) fn switch_triggers(
         &mut self,
         oid: Oid,

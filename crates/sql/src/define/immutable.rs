@@ -4,8 +4,8 @@
 //! Their values are stored. One that depends on a setting or on the moment would not be the value
 //! of its row any longer, and a unique index could have the same key twice. Functions say that of
 //! themselves; a conversion depends on settings if it reads or prints a date, a moment or the name
-//! of an object, or if it goes between times with a zone and times without. Texts that the catalogue
-//! has already are not looked at, because earlier builds have taken more.
+//! of an object, or if it goes between times with a zone and times without. Texts that the
+//! catalogue has already are not looked at, because earlier builds have taken more.
 
 use crate::catalog::Column;
 use crate::error::{Result, SqlError, SqlState};

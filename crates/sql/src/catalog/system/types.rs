@@ -214,8 +214,8 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Types that are named here, and that no value has. Clients look up `inet` to print values of their
-/// own, which are texts here.
+/// Types that are named here, and that no value has. Clients look up `inet` to print values of
+/// their own, which are texts here.
 fn names_only(rows: &mut Rows<'_>) {
     let system = system::NAMES_ONLY.iter();
     let types = system.map(|(oid, name)| (*oid, *name, "p", Kind::Any));
