@@ -544,6 +544,7 @@ impl Session {
             });
         let values = values.collect();
         table_body(&mut object)?.columns[at].data_type = target;
+        self.refuse_mutable_readers(&object, at)?;
         self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)
     }

@@ -7,7 +7,7 @@
 //! of an object, or if it goes between times with a zone and times without. Texts that the
 //! catalogue has already are not looked at, because earlier builds have taken more.
 
-use crate::catalog::Column;
+use crate::catalog::{Body, Column, Object, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -43,6 +43,36 @@ impl Session {
             Mutable::Generated => "generation expression is not immutable".to_owned(),
         };
         Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+    }
+
+    /// The same for the expressions of a table that read a column, which has another type now.
+    pub(super) fn refuse_mutable_readers(&self, object: &Object, at: usize) -> Result<()> {
+        let Body::Table(body) = &object.body else {
+            return Ok(());
+        };
+        let table = (object.name.as_str(), body.columns.as_slice());
+        let forms = body.forms.iter().flat_map(|form| {
+            let key = |text| (text, Mutable::Functions("index expression"));
+            let condition = |text| (text, Mutable::Functions("index predicate"));
+            let predicate = form.predicate.iter().map(condition);
+            form.keys.iter().map(key).chain(predicate)
+        });
+        let generated = body
+            .columns
+            .iter()
+            .filter_map(|column| match &column.origin {
+                Origin::Generated(value) => Some((value, Mutable::Generated)),
+                _ => None,
+            });
+        for (text, place) in forms.chain(generated) {
+            if self
+                .check_expression(text, table.0, table.1, None)?
+                .contains(&at)
+            {
+                self.refuse_mutable(text, table, &place)?;
+            }
+        }
+        Ok(())
     }
 }
 
