@@ -12,7 +12,8 @@
 //! protocol (08P01), or when others end it (see [`registry`](crate::registry)).
 
 use crate::counts::count;
-use crate::extended::{Failure, Portal, utf8};
+use crate::encoding::text_of;
+use crate::extended::{Failure, Portal};
 use crate::link::{Broken, Link};
 use crate::message::answers::Severity;
 use crate::message::{Formats, Malformed, Request, Status};
@@ -21,7 +22,10 @@ use crate::registry::{Cause, Entry, Phase};
 use crate::results::{Protocol, Results};
 use crate::shared::Slot;
 use crate::status::Reported;
-use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason, without_constants};
+use sql::{
+    Encoding, RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason,
+    without_constants,
+};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,6 +43,8 @@ pub(crate) struct Connection {
     reported: Reported,
     /// Whether requests are left out until the next Sync.
     is_skipping: bool,
+    /// Changes of settings when the encoding of texts was read.
+    encoded_for: u64,
 }
 
 /// Settings of the session that the connection acts on.
@@ -74,6 +80,7 @@ impl Connection {
             limits: Limits::new(&session),
             portals: HashMap::new(),
             is_skipping: false,
+            encoded_for: session.settings_version(),
             phase: Phase::Starting,
             link,
             session,
@@ -128,6 +135,7 @@ impl Connection {
         let kind = self.link.request(body)?;
         count(&self.slot.counts().requests);
         let request = Request::read(kind, body)?;
+        self.follow_encoding();
         if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
             return Ok(true);
         }
@@ -185,6 +193,15 @@ impl Connection {
         Ok(true)
     }
 
+    /// Converts texts from now on as the session's settings say.
+    fn follow_encoding(&mut self) {
+        let version = self.session.settings_version();
+        if self.encoded_for != version {
+            self.encoded_for = version;
+            self.link.answers.encoding = encoding_of(&self.session);
+        }
+    }
+
     /// Counts a statement that has taken so long, and logs it if it was slow.
     fn took(&self, time: Duration) {
         self.slot.counts().took(time);
@@ -201,7 +218,8 @@ impl Connection {
     }
 
     fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
-        let text = utf8(text)?;
+        let text = text_of(text, self.link.answers.encoding)?;
+        let text = &*text;
         let report = Operation::read(text).map(|operation| self.operate(&operation?));
         let report = report.transpose()?;
         let formats = Formats::default();
@@ -244,6 +262,7 @@ impl Connection {
     }
 
     fn become_idle(&mut self) -> Result<(), Broken> {
+        self.follow_encoding();
         if self.session.settings_version() != self.limits.version {
             self.limits = Limits::new(&self.session);
             self.reported.tell(&self.session, &mut self.link.answers);
@@ -321,6 +340,11 @@ impl Connection {
         self.link.answers.report(Severity::Error, &error);
         Ok(())
     }
+}
+
+/// The encoding that a session's client has asked for; none is UTF-8.
+pub(crate) fn encoding_of(session: &Session) -> Option<&'static Encoding> {
+    session.setting("client_encoding").and_then(Encoding::named)
 }
 
 /// Whether the session runs from this request on, until it says that it is ready.

@@ -5,6 +5,7 @@
 //! parsed, so that its errors come then, as PostgreSQL's do.
 
 use crate::connection::Connection;
+use crate::encoding::{parse_binary, text_of};
 use crate::link::Broken;
 use crate::message::{Format, Formats, Target};
 use crate::results::{Protocol, Results};
@@ -44,7 +45,9 @@ impl From<Broken> for Failure {
 
 impl Connection {
     pub(crate) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
-        let (name, text) = (utf8(name)?, utf8(text)?);
+        let encoding = self.link.answers.encoding;
+        let (name, text) = (text_of(name, encoding)?, text_of(text, encoding)?);
+        let (name, text) = (&*name, &*text);
         let declared = types.iter().map(|oid| self.declared(*oid));
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
         if name.is_empty() {
@@ -67,7 +70,9 @@ impl Connection {
         values: &[Option<&[u8]>],
         results: Formats,
     ) -> Result<(), Failure> {
-        let (portal, statement) = (utf8(portal)?, utf8(statement)?);
+        let encoding = self.link.answers.encoding;
+        let (portal, statement) = (text_of(portal, encoding)?, text_of(statement, encoding)?);
+        let (portal, statement) = (&*portal, &*statement);
         let description = self.session.describe_statement(statement)?;
         let types = description.parameters();
         let counted = |message: String| SqlError::new(SqlState::PROTOCOL_VIOLATION, message);
@@ -120,15 +125,22 @@ impl Connection {
 
     fn value(&self, value: Option<&[u8]>, of: Type, format: Format) -> Result<Datum, SqlError> {
         let context = self.session.context();
-        match (value, format) {
-            (None, _) => Ok(Datum::Null),
-            (Some(bytes), Format::Text) => text_io::parse(of.kind, utf8(bytes)?, &context),
-            (Some(bytes), Format::Binary) => binary_io::parse(of.kind, bytes, &context),
+        let encoding = self.link.answers.encoding;
+        match (value, format, encoding) {
+            (None, ..) => Ok(Datum::Null),
+            (Some(bytes), Format::Text, _) => {
+                text_io::parse(of.kind, &text_of(bytes, encoding)?, &context)
+            }
+            (Some(bytes), Format::Binary, None) => binary_io::parse(of.kind, bytes, &context),
+            (Some(bytes), Format::Binary, Some(encoding)) => {
+                parse_binary(bytes, of.kind, encoding, &context)
+            }
         }
     }
 
     pub(crate) fn describe(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
-        let name = utf8(name)?;
+        let name = text_of(name, self.link.answers.encoding)?;
+        let name = &*name;
         let text = Formats::default();
         let answers = &mut self.link.answers;
         // It may have ended with a part of its transaction.
@@ -153,7 +165,8 @@ impl Connection {
     }
 
     pub(crate) fn close(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
-        let name = utf8(name)?;
+        let name = text_of(name, self.link.answers.encoding)?;
+        let name = &*name;
         match target {
             Target::Statement => self.session.close_statement(name),
             Target::Portal => {
@@ -166,7 +179,8 @@ impl Connection {
     }
 
     pub(crate) fn execute(&mut self, name: &[u8], rows_max: u32) -> Result<(), Failure> {
-        let name = utf8(name)?;
+        let name = text_of(name, self.link.answers.encoding)?;
+        let name = &*name;
         let text = Formats::default();
         let portal = self.portals.get(name);
         let formats = portal.map_or(&text, |portal| &portal.formats);
@@ -213,21 +227,4 @@ impl Connection {
 fn no_portal(name: &str) -> SqlError {
     let message = format!("portal \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
-}
-
-/// A text of a client, in the only encoding that there is.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let wrong = &bytes[error.valid_up_to()..];
-        let shown: Vec<String> = wrong
-            .iter()
-            .take(error.error_len().unwrap_or(wrong.len()))
-            .map(|byte| format!("0x{byte:02x}"))
-            .collect();
-        let message = format!(
-            "invalid byte sequence for encoding \"UTF8\": {}",
-            shown.join(" ")
-        );
-        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
-    })
 }

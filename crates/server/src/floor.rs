@@ -4,7 +4,7 @@
 //! has one row with a zero, every change changes one row. Clients that read their scripts from a
 //! file, as `pgbench -f` does, run on it as they are.
 
-use crate::extended::utf8;
+use crate::encoding::utf8;
 use crate::link::{Broken, Link};
 use crate::message::{Formats, Request, StartUp, Status, Target};
 use crate::socket::Socket;

@@ -11,6 +11,7 @@
 //! | `start`, `access` | the beginning of a connection, and who may connect |
 //! | `scram` | the proof of a password |
 //! | `connection`, `extended` | requests, one after the other |
+//! | `encoding` | texts of clients in other encodings than UTF-8 |
 //! | `floor` | a server without a database, to measure against |
 //! | `operation` | backups and checks of the whole database |
 //! | `results`, `status` | rows, notices and settings become answers |
@@ -27,6 +28,7 @@ mod certificate;
 pub mod config;
 mod connection;
 mod counts;
+mod encoding;
 mod extended;
 mod floor;
 mod http;

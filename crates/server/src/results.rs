@@ -4,6 +4,7 @@
 //! all others by the printers of their types. When there is much of it, it is sent; nothing of the
 //! database is held meanwhile but the statement's own locks.
 
+use crate::encoding::{self, utf8};
 use crate::link::{Broken, Link};
 use crate::message::answers::{Severity, patch_length};
 use crate::message::{Format, Formats, Request};
@@ -96,6 +97,7 @@ impl<'a> Results<'a> {
     }
 
     fn print_row(&mut self, row: &[Datum], context: &Context<'_>) -> Result<(), SqlError> {
+        let encoding = self.link.answers.encoding;
         let out = &mut self.link.answers.bytes;
         out.push(b'D');
         let start = out.len();
@@ -108,15 +110,18 @@ impl<'a> Results<'a> {
             }
             let at = out.len();
             out.extend([0; 4]);
-            match (format, value) {
-                (Format::Binary, value) => binary_io::print(out, value, *kind, context)?,
-                (Format::Text, Datum::Text(text) | Datum::Bpchar(text)) => {
-                    out.extend_from_slice(text.as_bytes());
+            match (format, value, encoding) {
+                (Format::Binary, value, None) => binary_io::print(out, value, *kind, context)?,
+                (Format::Binary, value, Some(encoding)) => {
+                    encoding::print_binary(out, (value, *kind), encoding, context)?;
                 }
-                (Format::Text, value) => {
+                (Format::Text, Datum::Text(text) | Datum::Bpchar(text), encoding) => {
+                    encoding::print_text(out, text, encoding)?;
+                }
+                (Format::Text, value, encoding) => {
                     self.scratch.clear();
                     text_io::print_into(&mut self.scratch, value, *kind, context)?;
-                    out.extend_from_slice(self.scratch.as_bytes());
+                    encoding::print_text(out, &self.scratch, encoding)?;
                 }
             }
             patch_length(out, at, 4);
@@ -183,6 +188,7 @@ impl RowSink for Results<'_> {
     }
 
     fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
+        encoding::check_copy(copy, self.link.answers.encoding)?;
         self.link.answers.copy_begins(copy);
         self.is_copying_out = !copy.is_from_client;
         Ok(())
@@ -190,7 +196,14 @@ impl RowSink for Results<'_> {
 
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         check_length(data.len())?;
-        self.link.answers.copy_data(data);
+        match self.link.answers.encoding {
+            None => self.link.answers.copy_data(data),
+            Some(encoding) => {
+                let mut encoded = Vec::with_capacity(data.len());
+                encoding.encode(utf8(data)?, &mut encoded)?;
+                self.link.answers.copy_data(&encoded);
+            }
+        }
         self.send_much()
     }
 
@@ -202,7 +215,10 @@ impl RowSink for Results<'_> {
             // The body is borrowed by the request, so a failure is kept by hand.
             match request {
                 Ok(Request::CopyData(bytes)) => {
-                    data.extend_from_slice(bytes);
+                    match self.link.answers.encoding {
+                        None => data.extend_from_slice(bytes),
+                        Some(encoding) => data.extend(encoding.decode(bytes)?.into_bytes()),
+                    }
                     return Ok(true);
                 }
                 Ok(Request::CopyDone) => return Ok(false),

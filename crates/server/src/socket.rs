@@ -90,6 +90,14 @@ impl Socket {
         }
     }
 
+    /// The address of this end; none over a Unix socket.
+    pub(crate) fn own_address(&self) -> Option<SocketAddr> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
+
     /// Its descriptor, for waits.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.stream {

@@ -4,9 +4,9 @@
 //! of authentication gives it. A request to cancel is a connection of its own, without an answer.
 
 use crate::access::{self, Client, Refusal};
-use crate::connection::{Connection, ended};
+use crate::connection::{Connection, encoding_of, ended};
 use crate::counts::count;
-use crate::extended::utf8;
+use crate::encoding::utf8;
 use crate::link::Link;
 use crate::message::{Malformed, StartUp};
 use crate::registry::{Cause, Entry, KEY_BYTES, SHORT_KEY_BYTES};
@@ -85,6 +85,9 @@ fn begin(
     if let Some(address) = link.socket().peer_address() {
         session.set_client(&address.ip().to_string(), address.port());
     }
+    if let Some(address) = link.socket().own_address() {
+        session.set_server(&address.ip().to_string(), address.port());
+    }
     if let Some(encryption) = link.shown_encryption() {
         session.set_encryption(encryption);
     }
@@ -96,6 +99,7 @@ fn begin(
         session.may_set(name)?;
         session.begin_with_setting(name, value)?;
     }
+    link.answers.encoding = encoding_of(&session);
     link.answers.authentication_ok();
     if shared.log.has_connections() {
         let address = link.socket().peer_address();

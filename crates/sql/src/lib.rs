@@ -54,6 +54,7 @@ pub use sql::{LockWait, Sql};
 pub use sql_parse::without_constants;
 use sql_plan::plan;
 pub use sql_rows::{BATCH_ROWS, ColumnValues, Columns};
+pub use sql_values::encoding::Encoding;
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
 pub use state::{

@@ -97,6 +97,9 @@ impl Binder<'_> {
                             arguments.values.push(value);
                         }
                         Some(word) => named.push((word, value)),
+                        // A driver declares the parameter of a result so.
+                        None if matches!(value, Expr::Parameter(_, own) if own.kind == Kind::Void) =>
+                            {}
                         None if named.is_empty() => arguments.values.push(value),
                         None => {
                             let message = "positional argument cannot follow named argument";

@@ -109,7 +109,10 @@ impl Names for SessionNames {
         match kind {
             Kind::Regtype => match Kind::from_oid(oid) {
                 Some(kind) => Some(kind.name()),
-                None => self.type_text(oid),
+                None => {
+                    let of_system = || system::name_of(oid).map(str::to_owned);
+                    self.type_text(oid).or_else(of_system)
+                }
             },
             Kind::Regclass => {
                 let system = || {
@@ -163,6 +166,7 @@ impl Names for SessionNames {
                     .or_else(of_user)
             }
             Kind::Regoper => system::operator(oid).map(|operator| operator.name.to_owned()),
+            Kind::Regoperator => system::operator(oid).map(system::operator_signature),
             Kind::Regrole => self.catalog.role_name(oid).map(quoted),
             _ => None,
         }
@@ -199,6 +203,10 @@ impl Names for SessionNames {
                 let found = system::operator_named(last);
                 (found, SqlState::UNDEFINED_FUNCTION, "operator")
             }
+            Kind::Regoperator => {
+                let found = system::operator_called(last);
+                (found, SqlState::UNDEFINED_FUNCTION, "operator")
+            }
             Kind::Regrole => (
                 self.catalog.role_named(last),
                 SqlState::UNDEFINED_OBJECT,
@@ -221,6 +229,15 @@ impl Names for SessionNames {
             }
             _ => (None, SqlState::UNDEFINED_OBJECT, "object"),
         };
-        found.ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
+        found.ok_or_else(|| {
+            // A name of a function is shown as it is written, and others as they are read.
+            let shown = match kind {
+                Kind::Regproc | Kind::Regprocedure | Kind::Regoper | Kind::Regoperator => {
+                    name.to_owned()
+                }
+                _ => parts.join("."),
+            };
+            SqlError::new(state, format!("{what} \"{shown}\" does not exist"))
+        })
     }
 }

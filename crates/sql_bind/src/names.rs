@@ -5,6 +5,7 @@
 
 use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege};
 use crate::error::{Result, SqlError, SqlState};
+use crate::system;
 use crate::types::kind::ARRAY_OF_ROWS;
 use crate::types::{Kind, Names as _, Type};
 pub use sql_plan::print::quoted;
@@ -179,6 +180,9 @@ impl SessionNames {
         let quoted = || Kind::from_name(last).filter(|_| of_system);
         if let Some(kind) = Kind::from_name(name.trim()).or_else(quoted) {
             return Some(kind.oid());
+        }
+        if let Some(oid) = system::name_only(last).filter(|_| of_system) {
+            return Some(oid);
         }
         let of_user = |name: &str| {
             let found = self.user_type(schema, name).map(|(_, object)| object.oid);

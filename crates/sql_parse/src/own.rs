@@ -1,6 +1,6 @@
-//! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER` of sequences,
-//! names, schemas and owners, `SET CONSTRAINTS`, `COMMENT` on parts of a table, and the steps of a
-//! commit in two phases.
+//! Statements that the parser does not know at all: `REINDEX`, `CLUSTER`, `CHECKPOINT`, `ALTER` of
+//! sequences, names, schemas and owners, `SET CONSTRAINTS`, `COMMENT` on parts of a table, and the
+//! steps of a commit in two phases.
 //!
 //! They are read word by word. Options of sequences are also those of identity columns, which
 //! reach `ALTER TABLE` as text.
@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub enum Own {
     /// `REINDEX`.
     Reindex(Reindex),
+    /// `CLUSTER`: a table and its index, where they are given.
+    Cluster(Option<(Path, Option<String>)>),
     /// `ALTER SEQUENCE`.
     AlterSequence {
         /// Whether the sequence may be missing.
@@ -240,6 +242,9 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Resu
     }
     if words.accept("REINDEX") {
         return Some(words.reindex());
+    }
+    if words.accept("CLUSTER") {
+        return Some(words.cluster());
     }
     if words.accept("ALTER") && words.accept("SEQUENCE") {
         return Some(words.alter_sequence());
@@ -540,6 +545,31 @@ impl<'w> Words<'w> {
             target,
             is_concurrent,
         }))
+    }
+
+    /// `CLUSTER`, also in the old form of an index `ON` a table.
+    fn cluster(&mut self) -> Result<Own> {
+        if self.accept_token(&Token::LParen) {
+            while !self.accept_token(&Token::RParen) {
+                self.name()?;
+                self.accept_token(&Token::Comma);
+            }
+        } else {
+            self.accept("VERBOSE");
+        }
+        if self.end().is_ok() {
+            return Ok(Own::Cluster(None));
+        }
+        let first = self.path()?;
+        let target = if self.accept("USING") {
+            (first, Some(self.name()?))
+        } else if self.accept("ON") {
+            (self.path()?, Some(first.name))
+        } else {
+            (first, None)
+        };
+        self.end()?;
+        Ok(Own::Cluster(Some(target)))
     }
 
     /// `[NOT] DEFERRABLE` and `INITIALLY ...`.

@@ -37,6 +37,7 @@
 //! | `AS (columns)` of a function | the same with the function's name before them |
 //! | `DROP EXPRESSION` of a column | `SET DEFAULT` of a marked name |
 //! | `FOR UPDATE` before `LIMIT` | the other order |
+//! | `FOR READ ONLY` | nothing: rows are locked by the other clauses only |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
@@ -740,6 +741,9 @@ impl<'t> Words<'t> {
 
     /// The strength of a lock, and the tables that it is for.
     fn lock(&mut self, at: usize) {
+        if self.is(at + 1, "READ") && self.is(at + 2, "ONLY") {
+            return self.replace(at..at + 3, &[]);
+        }
         let (strength, is_weaker) = match () {
             () if self.is_any(at + 1, &["UPDATE", "SHARE"]) => (at + 1, false),
             () if self.is(at + 1, "KEY") && self.is(at + 2, "SHARE") => (at + 2, true),

@@ -274,7 +274,7 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// The place in the text of the statement, in characters from 1.
     pub position: Option<usize>,
-    /// The objects that the error is about.
+    /// The objects that the error is about, and its routine.
     pub names: Option<Box<ErrorNames>>,
 }
 
@@ -291,6 +291,8 @@ pub struct ErrorNames {
     pub data_type: Option<String>,
     /// The constraint.
     pub constraint: Option<String>,
+    /// The function of PostgreSQL's source that reports the error, where clients look at it.
+    pub routine: Option<&'static str>,
 }
 
 impl SqlError {

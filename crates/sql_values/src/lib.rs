@@ -7,6 +7,7 @@
 //! | module | job |
 //! |---|---|
 //! | `codec` | bodies of rows of the catalogue, part by part |
+//! | `encoding` | encodings of texts on the way to clients of a server |
 //! | `error` | errors with PostgreSQL's states, and those of the database as such |
 //! | `scram` | verifiers of passwords |
 //! | `setting` | `SET`, `SHOW`, `RESET`: the settings of a session |
@@ -14,6 +15,7 @@
 //! | `undo` | values from before the changes of a transaction |
 
 pub mod codec;
+pub mod encoding;
 pub mod error;
 pub mod scram;
 pub mod setting;

@@ -3,6 +3,7 @@
 //! Names that PostgreSQL knows and nothing here depends on are kept and shown, so that clients
 //! which set them go on; names with a dot are the clients' own.
 
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
 use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
@@ -102,7 +103,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("maintenance_work_mem", "64MB"),
     ("max_connections", "100"),
     ("max_identifier_length", "63"),
-    ("max_index_keys", "16"),
+    ("max_index_keys", "32"),
     ("max_parallel_maintenance_workers", "0"),
     ("max_parallel_workers", "8"),
     ("max_parallel_workers_per_gather", "0"),
@@ -130,6 +131,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ),
     ("server_version_num", "150000"),
     ("session_authorization", "indelible"),
+    ("session_replication_role", "origin"),
     ("ssl", "off"),
     ("standard_conforming_strings", "on"),
     ("statement_timeout", "0"),
@@ -177,6 +179,7 @@ const OPERATORS: &[&str] = &[
     "log_min_messages",
     "log_statement",
     "max_stack_depth",
+    "session_replication_role",
     "temp_file_limit",
     "track_activities",
     "track_counts",
@@ -587,13 +590,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
             let digits = lower.parse().map_err(|_| bad(name, value))?;
             settings.extra_float_digits = digits;
         }
-        "client_encoding" => {
-            let letters: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-            if !matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii") {
-                return Err(bad(name, value).hint("Texts are in UTF-8."));
-            }
-            return Ok("UTF8".to_owned());
-        }
+        "client_encoding" => return client_encoding(value),
         "work_mem" => {
             let bytes = bytes_of(value).ok_or_else(|| bad(name, value))?;
             if bytes < WORK_MEM_MIN {
@@ -608,12 +605,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
         "temp_file_limit" if value != "-1" => {
             bytes_of(value).ok_or_else(|| bad(name, value))?;
         }
-        "plan_cache_mode" => {
-            if !["auto", "force_custom_plan", "force_generic_plan"].contains(&lower.as_str()) {
-                return Err(bad(name, value));
-            }
-            return Ok(lower);
-        }
+        "session_replication_role" | "plan_cache_mode" => return one_of(name, value, &lower),
         "statement_timeout"
         | "lock_timeout"
         | "idle_session_timeout"
@@ -628,6 +620,49 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
         "false" | "no" | "0" if is_switch => Ok("off".to_owned()),
         _ => Ok(value.to_owned()),
     }
+}
+
+/// A value of a setting that has a few.
+fn one_of(name: &str, value: &str, lower: &str) -> Result<String> {
+    let known = match name {
+        "plan_cache_mode" => ["auto", "force_generic_plan", "force_custom_plan"],
+        _ => ["origin", "replica", "local"],
+    };
+    if known.contains(&lower) {
+        return Ok(lower.to_owned());
+    }
+    let hint = format!("Available values: {}.", known.join(", "));
+    Err(bad(name, value).hint(hint))
+}
+
+/// The encoding of texts on the way to a client of a server and back.
+fn client_encoding(value: &str) -> Result<String> {
+    if let Some(encoding) = Encoding::named(value) {
+        return Ok(encoding.name.to_owned());
+    }
+    let letters = value.to_lowercase();
+    let letters: String = letters
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    if matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii") {
+        return Ok("UTF8".to_owned());
+    }
+    let families = ["euc", "big5", "gb", "sjis", "shift", "uhc", "johab", "mule"];
+    let error = bad("client_encoding", value);
+    if !families.iter().any(|family| letters.starts_with(family)) {
+        return Err(error);
+    }
+    let error = SqlError {
+        state: SqlState::FEATURE_NOT_SUPPORTED,
+        ..error
+    };
+    let detail = format!(
+        "Conversion between {} and UTF8 is not supported.",
+        value.to_uppercase()
+    );
+    let hint = "Set client_encoding (PGCLIENTENCODING) to UTF8, or to an encoding of one byte a character.";
+    Err(error.detail(detail).hint(hint))
 }
 
 /// A form and an order of fields, in any order.

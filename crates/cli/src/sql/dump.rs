@@ -201,6 +201,10 @@ impl Dump<'_> {
     /// Schemas, types, sequences, tables and functions.
     fn definitions_before(&mut self) -> Result<()> {
         if self.name.is_empty() {
+            self.statements(
+                "SELECT 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(extname) \
+                 FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY 1",
+            )?;
             self.statements(&format!(
                 "SELECT 'CREATE SCHEMA ' || quote_ident(n.nspname) FROM pg_catalog.pg_namespace n \
                  WHERE {OURS} AND n.nspname <> 'public' ORDER BY 1"

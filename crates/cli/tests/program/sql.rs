@@ -404,7 +404,7 @@ fn a_dump_has_everything_or_says_what_it_lacks() {
         "sql",
         &database,
         "-c",
-        "CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('x', 'y'); CREATE TYPE s.pair AS (a int, b mood);
+        "CREATE EXTENSION pgcrypto; CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('x', 'y'); CREATE TYPE s.pair AS (a int, b mood);
          CREATE TABLE t (id serial PRIMARY KEY, p s.pair); INSERT INTO t (p) VALUES ((1, 'x'));
          CREATE MATERIALIZED VIEW m AS SELECT id FROM t; CREATE UNIQUE INDEX mi ON m (id);
          CREATE VIEW v AS SELECT * FROM m; CREATE MATERIALIZED VIEW n AS SELECT * FROM v WITH NO DATA;
@@ -413,6 +413,10 @@ fn a_dump_has_everything_or_says_what_it_lacks() {
          COMMENT ON FUNCTION f(int) IS '4'",
     ]);
     let dump = succeed(&["dump", &database, "--sql"]);
+    assert!(
+        dump.contains("CREATE EXTENSION IF NOT EXISTS pgcrypto;"),
+        "{dump}"
+    );
     succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
     assert_eq!(succeed(&["dump", &copy, "--sql"]), dump);
     let rows = succeed(&[

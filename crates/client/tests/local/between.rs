@@ -278,6 +278,13 @@ fn others_see_what_a_session_does() {
                 .to_owned()
         )
     );
+    one.set_server("127.0.0.1", 5432);
+    let ends = "SELECT inet_server_addr() || ' ' || inet_server_port() || ' ' || \
+                inet_client_addr() || ' ' || inet_client_port()";
+    let seen = run(&mut one, ends);
+    assert_eq!(seen.as_deref(), Some("127.0.0.1 5432 127.0.0.1 4321"));
+    let here = "SELECT coalesce(inet_server_addr(), 'here')";
+    assert_eq!(run(&mut other, here).as_deref(), Some("here"));
     one.set_database("warehouse");
     let names = "SELECT current_database() || ' ' || string_agg(datname, ' ' ORDER BY oid DESC) \
                  FROM pg_database";
@@ -285,6 +292,9 @@ fn others_see_what_a_session_does() {
         run(&mut one, names),
         Some("warehouse warehouse indelible".to_owned())
     );
+    // Programs such as pg_dumpall go through all databases that allow connections.
+    let reached = "SELECT string_agg(datname, ' ') FROM pg_database WHERE datallowconn";
+    assert_eq!(run(&mut one, reached), Some("warehouse".to_owned()));
     drop(one);
     assert_eq!(
         run(&mut other, "SELECT count(*) FROM pg_stat_activity"),

@@ -5,7 +5,7 @@
 
 use super::{Format, Formats};
 use sql::types::Type;
-use sql::{CopyShape, Notification, OutputColumn, SqlError};
+use sql::{CopyShape, Encoding, Notification, OutputColumn, SqlError};
 
 /// The state of the transaction, as `ReadyForQuery` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ impl Severity {
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) bytes: Vec<u8>,
+    /// The encoding of the client's texts; none is UTF-8.
+    pub(crate) encoding: Option<&'static Encoding>,
 }
 
 impl Answers {
@@ -66,7 +68,7 @@ impl Answers {
         self.message(b'R', |out| {
             out.extend(10_u32.to_be_bytes());
             for name in names {
-                text(out, name.as_bytes());
+                text(out, None, name.as_bytes());
             }
             out.push(0);
         });
@@ -86,7 +88,7 @@ impl Answers {
             out.extend(version.to_be_bytes());
             out.extend((unknown.len() as u32).to_be_bytes());
             for name in unknown {
-                text(out, name);
+                text(out, None, name);
             }
         });
     }
@@ -100,9 +102,10 @@ impl Answers {
     }
 
     pub(crate) fn parameter(&mut self, name: &str, value: &str) {
+        let encoding = self.encoding;
         self.message(b'S', |out| {
-            text(out, name.as_bytes());
-            text(out, value.as_bytes());
+            text(out, encoding, name.as_bytes());
+            text(out, encoding, value.as_bytes());
         });
     }
 
@@ -111,10 +114,11 @@ impl Answers {
     }
 
     pub(crate) fn notification(&mut self, notification: &Notification) {
+        let encoding = self.encoding;
         self.message(b'A', |out| {
             out.extend(notification.sender.to_be_bytes());
-            text(out, notification.channel.as_bytes());
-            text(out, notification.payload.as_bytes());
+            text(out, encoding, notification.channel.as_bytes());
+            text(out, encoding, notification.payload.as_bytes());
         });
     }
 
@@ -143,7 +147,7 @@ impl Answers {
     }
 
     pub(crate) fn command_complete(&mut self, tag: &str) {
-        self.message(b'C', |out| text(out, tag.as_bytes()));
+        self.message(b'C', |out| text(out, None, tag.as_bytes()));
     }
 
     pub(crate) fn parameter_types(&mut self, types: &[Type]) {
@@ -164,10 +168,11 @@ impl Answers {
     }
 
     pub(crate) fn columns(&mut self, columns: &[OutputColumn], formats: &Formats) {
+        let encoding = self.encoding;
         self.message(b'T', |out| {
             out.extend((columns.len() as u16).to_be_bytes());
             for (at, column) in columns.iter().enumerate() {
-                text(out, column.name.as_bytes());
+                text(out, encoding, column.name.as_bytes());
                 out.extend(column.table.to_be_bytes());
                 out.extend(column.position.to_be_bytes());
                 let Type { kind, modifier } = column.data_type;
@@ -223,12 +228,14 @@ impl Answers {
             (b'c', name(|names| &names.column)),
             (b'd', name(|names| &names.data_type)),
             (b'n', name(|names| &names.constraint)),
+            (b'R', names.and_then(|names| names.routine)),
         ];
+        let encoding = self.encoding;
         self.message(kind, |out| {
             for (field, value) in fields {
                 if let Some(value) = value {
                     out.push(field);
-                    text(out, value.as_bytes());
+                    text(out, encoding, value.as_bytes());
                 }
             }
             out.push(0);
@@ -244,8 +251,12 @@ pub(crate) fn patch_length(out: &mut [u8], at: usize, less: usize) {
 }
 
 /// A text ends at its first zero byte: texts of clients may have some, messages cannot.
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    out.extend(text.split(|byte| *byte == 0).next().unwrap_or_default());
+fn text(out: &mut Vec<u8>, encoding: Option<&Encoding>, text: &[u8]) {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    match encoding {
+        None => out.extend(text),
+        Some(encoding) => encoding.encode_message(text, out),
+    }
     out.push(0);
 }
 
@@ -258,9 +269,10 @@ mod tests {
     fn a_report_has_the_fields_that_there_are() {
         let mut answers = Answers::default();
         let error = SqlError::new(SqlState::UNIQUE_VIOLATION, "no\0pe")
-            .named(|names| names.constraint = Some("t_key".into()));
+            .named(|names| names.constraint = Some("t_key".into()))
+            .named(|names| names.routine = Some("_bt_check_unique"));
         answers.report(Severity::Error, &error);
-        let body = b"SERROR\0VERROR\0C23505\0Mno\0nt_key\0\0";
+        let body = b"SERROR\0VERROR\0C23505\0Mno\0nt_key\0R_bt_check_unique\0\0";
         let length = (body.len() as u32 + 4).to_be_bytes();
         assert_eq!(answers.bytes, [b"E", &length[..], body].concat());
     }

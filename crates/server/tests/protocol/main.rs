@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod encodings;
 mod hostile;
 mod notifications;
 mod portals;

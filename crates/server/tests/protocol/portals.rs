@@ -74,6 +74,56 @@ fn a_portal_keeps_the_columns_of_its_statement() {
     assert_eq!(client.ask(&[execute("p", 0), sync()]), "E[0A000] Z[I]");
 }
 
+/// Drivers such as pgjdbc and that of Rails prepare a statement again for an error of this routine
+/// alone, and had failed with each call.
+#[test]
+fn a_changed_result_is_reported_with_its_routine() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = client_with_rows(&fixture);
+    client.ask(&[
+        parse("s", "select * from t"),
+        named(b'D', b'S', "s"),
+        sync(),
+    ]);
+    client.ask(&[query("alter table t add c int")]);
+    client.send(&[bind("", "s", &[]), execute("", 0), sync()]);
+    let error = std::iter::from_fn(|| client.next()).find(|(kind, _)| *kind == b'E');
+    let (_, body) = error.unwrap();
+    let fields: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
+    assert!(fields.contains(&&b"C0A000"[..]), "{fields:?}");
+    assert!(
+        fields.contains(&&b"RRevalidateCachedQuery"[..]),
+        "{fields:?}"
+    );
+}
+
+/// JDBC declares the parameter of a function's result as void, and counts it as an argument.
+#[test]
+fn parameters_of_type_void_are_no_arguments() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query(
+        "create function twice(i int) returns int language sql as 'select i * 2'",
+    )]);
+    let text = "select * from twice($1, $2) as result\0";
+    let types = [2278_u32, 23].map(u32::to_be_bytes).concat();
+    let body = [b"\0", text.as_bytes(), &2_u16.to_be_bytes(), &types].concat();
+    let nothing = (-1_i32).to_be_bytes();
+    let four = [&1_u32.to_be_bytes()[..], b"4"].concat();
+    let values = [
+        &b"\0\0\0\0"[..],
+        &2_u16.to_be_bytes(),
+        &nothing,
+        &four,
+        b"\0\0",
+    ];
+    let bound = message(b'B', &values.concat());
+    assert_eq!(
+        client.ask(&[message(b'P', &body), bound, execute("", 0), sync()]),
+        "1 2 D[8] C[SELECT 1] Z[I]"
+    );
+}
+
 #[test]
 fn statements_of_prepare_keep_their_types() {
     let fixture = Fixture::new(|_| {});

@@ -5,6 +5,7 @@
 //! been looked at.
 
 use super::column::{DEFAULT, Written};
+use super::immutable::Mutable;
 use crate::catalog::{Body, Catalog, Column, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
@@ -159,6 +160,8 @@ impl Session {
             }
             AlterTableOperation::OwnerTo { new_owner } => self.change_owner(oid, new_owner),
             AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
+            AlterTableOperation::DisableTrigger { name } => self.switch_triggers(oid, name, true),
+            AlterTableOperation::EnableTrigger { name } => self.switch_triggers(oid, name, false),
             other => {
                 let instead = "See `docs/sql.md` for the changes of tables that there are.";
                 Err(SqlError::unsupported(
@@ -251,6 +254,9 @@ impl Session {
             .map(|(at, column)| Expr::Column(at, column.data_type))
             .collect();
         values.push(self.column_default(&new.column)?);
+        if let Origin::Generated(value) = &new.column.origin {
+            self.refuse_mutable(value, (&table, &old.columns), &Mutable::Generated)?;
+        }
         table_body(&mut object)?.push_column(new.column);
         self.rewrite(&old, object, values)?;
         self.add_written(oid, written)
@@ -538,6 +544,7 @@ impl Session {
             });
         let values = values.collect();
         table_body(&mut object)?.columns[at].data_type = target;
+        self.refuse_mutable_readers(&object, at)?;
         self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)
     }

@@ -4,30 +4,45 @@
 
 use super::alter::table_body;
 use super::column::{Written, add_constraint};
-use crate::catalog::{Body, Constraint, Object, Oid, Rule};
+use crate::catalog::{Body, Constraint, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
 use crate::state::{Loose, quoted};
 use crate::types::text_io;
-use sqlparser::ast::TableConstraint;
+use sql_parse::ident_text;
+use sqlparser::ast::{Ident, TableConstraint};
 use std::sync::Arc;
 
 impl Session {
     pub(super) fn rename_constraint(&mut self, oid: Oid, old: &str, new: &str) -> Result<()> {
         let mut object = self.altered(oid)?;
-        let table = object.name.clone();
+        let (namespace, table) = (object.namespace, object.name.clone());
         let body = table_body(&mut object)?;
-        let constraint = body
-            .constraints
-            .iter_mut()
-            .find(|constraint| constraint.name == old);
-        let constraint = constraint.ok_or_else(|| no_constraint(old, &table))?;
-        new.clone_into(&mut constraint.name);
+        let named = |constraint: &Constraint| constraint.name == old;
+        let at = body.constraints.iter().position(named);
+        let at = at.ok_or_else(|| no_constraint(old, &table))?;
+        let is_index = body.indexes.iter().any(|index| index.name == old);
+        self.refuse_name((namespace, &table), new, body, is_index)?;
+        new.clone_into(&mut body.constraints[at].name);
         if let Some(index) = body.indexes.iter_mut().find(|index| index.name == old) {
             new.clone_into(&mut index.name);
         }
         self.put(object, None)
+    }
+
+    /// Fails if a constraint cannot get a name, which is that of an index too if it `is_index`.
+    pub(super) fn refuse_name(
+        &self,
+        (namespace, table): (Oid, &str),
+        name: &str,
+        body: &TableBody,
+        is_index: bool,
+    ) -> Result<()> {
+        if is_index && self.is_taken(namespace, name) {
+            return Err(relation_exists(name));
+        }
+        refuse_taken(Some(name), table, &body.constraint_names())
     }
 
     pub(super) fn add_constraint(&mut self, oid: Oid, constraint: &TableConstraint) -> Result<()> {
@@ -47,11 +62,7 @@ impl Session {
         let mut object = self.altered(oid)?;
         let (namespace, table) = (object.namespace, object.name.clone());
         let body = table_body(&mut object)?.clone();
-        let mut taken: Vec<String> = body
-            .constraints
-            .iter()
-            .map(|constraint| constraint.name.clone())
-            .collect();
+        let mut taken = body.constraint_names();
         for foreign in std::mem::take(&mut written.foreign) {
             let constraint = self.foreign_key(&object, &foreign, &taken)?;
             taken.push(constraint.name.clone());
@@ -308,6 +319,41 @@ impl Session {
         format!("{}.{}", quoted(schema), quoted(&object.name))
     }
 
+    /// `DISABLE TRIGGER` and `ENABLE TRIGGER`: the only triggers are those of foreign keys, and
+    /// they go with `ALL`. The session alone does not look at the foreign keys: others go on.
+    pub(super) fn switch_triggers(
+        &mut self,
+        oid: Oid,
+        name: &Ident,
+        is_disabled: bool,
+    ) -> Result<()> {
+        let object = self.altered(oid)?;
+        let is_word =
+            |word: &str| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word);
+        if is_word("user") {
+            return Ok(());
+        }
+        if !is_word("all") {
+            let (name, table) = (ident_text(name), &object.name);
+            let message = format!("trigger \"{name}\" for table \"{table}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        let tables = self.family_of(oid, false);
+        let has_key = |oid: &Oid| {
+            let body = self.catalog().object(*oid).map(|object| &object.body);
+            let refers = matches!(body, Some(Body::Table(body))
+                if body.constraints.iter().any(|one| matches!(one.rule, Rule::Foreign(_))));
+            refers || self.catalog().references_to(*oid).next().is_some()
+        };
+        let role = self.environment.names.role;
+        if tables.iter().any(has_key) && !self.catalog().is_superuser(role) {
+            let message = "permission denied: \"RI_ConstraintTrigger\" is a system trigger";
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        self.environment.host.disable(&tables, is_disabled);
+        Ok(())
+    }
+
     pub(super) fn drop_constraint_named(
         &mut self,
         oid: Oid,
@@ -360,6 +406,23 @@ impl Session {
         }
         self.put(object, None)
     }
+}
+
+/// Fails if a constraint is to get the name of another one of its table.
+pub(super) fn refuse_taken(name: Option<&str>, table: &str, taken: &[String]) -> Result<()> {
+    match name {
+        Some(name) if taken.iter().any(|one| one == name) => {
+            let message = format!("constraint \"{name}\" for relation \"{table}\" already exists");
+            Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error of a relation whose name another one has.
+pub(super) fn relation_exists(name: &str) -> SqlError {
+    let message = format!("relation \"{name}\" already exists");
+    SqlError::new(SqlState::DUPLICATE_TABLE, message)
 }
 
 /// The error of a row whose new reference is not kept.

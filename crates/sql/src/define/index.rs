@@ -5,6 +5,7 @@
 //! columns that the table keeps for the index and shows to nobody.
 
 use super::column::{deferral_of, without_collation};
+use super::immutable::Mutable;
 use crate::catalog::{
     Body, Column, Constraint, Deferral, Hidden, Index, IndexForm, Object, Oid, Rule, TableBody,
 };
@@ -13,7 +14,6 @@ use crate::plan::Expr as PlanExpr;
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Loose, distinct_names, quoted};
-use crate::types::function::Volatility;
 use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
 use sql_bind::{Binder, row_scope};
@@ -243,16 +243,21 @@ impl Session {
             return Ok(());
         }
         let texts = keys.iter().filter_map(|key| match key {
-            IndexKey::Expression(text, ..) => Some(text.clone()),
+            IndexKey::Expression(text, ..) => Some((text.clone(), "index expression")),
             IndexKey::Column(..) => None,
         });
-        let predicate = create.predicate.as_ref();
-        let predicate = predicate.map(|tree| self.kept_text(tree, "index predicate"));
+        let predicate = create.predicate.as_ref().map(|tree| {
+            let place = "index predicate";
+            self.kept_text(tree, place).map(|text| (text, place))
+        });
         let mut texts = texts.chain(predicate.transpose()?);
-        texts.try_for_each(|text| self.check_text(&text, table, None, false).map(drop))
+        texts.try_for_each(|(text, place)| {
+            self.check_text(&text, table, None, false)?;
+            self.refuse_mutable(&text, table, &Mutable::Functions(place))
+        })
     }
 
-    /// The type of an expression of an index, whose value may depend on the row only.
+    /// The type of an expression of an index.
     fn index_expression(&self, text: &str, object: &Object, body: &TableBody) -> Result<Type> {
         let places = LineIndex::default();
         let environment = &self.environment;
@@ -261,14 +266,6 @@ impl Session {
         let columns = body.columns.iter();
         let columns = columns.map(|column| (column.name.clone(), column.data_type));
         let bound = binder.stored(text, row_scope(&object.name, columns)?)?;
-        let is_changing = bound.any(|part, _| match part {
-            PlanExpr::Call(call) => call.function.volatility != Volatility::Immutable,
-            _ => false,
-        });
-        if is_changing {
-            let message = "functions in index expression must be marked IMMUTABLE";
-            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
-        }
         Ok(bound.data_type())
     }
 
@@ -429,6 +426,7 @@ impl Session {
                 at + 1
             ));
         }
+        self.refuse_name((object.namespace, &object.name), &own, &old, own != name)?;
         let columns = index.columns.clone();
         if own != name {
             let message = format!(

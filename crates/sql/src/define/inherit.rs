@@ -4,7 +4,7 @@
 //! Keys and references are those of a table itself, unless it is a partition.
 
 use super::alter::table_body;
-use crate::catalog::Oid;
+use crate::catalog::{Constraint, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use sql_parse::ident_text;
@@ -53,12 +53,13 @@ impl Session {
         if is_only {
             return Ok(());
         }
-        let added = table_body(&mut self.altered(oid)?)?.constraints.pop();
-        let added = added.map(|constraint| constraint.name);
+        let mut above = table_body(&mut self.altered(oid)?)?.clone();
+        let added = above.constraints.pop();
+        let name = added.as_ref().map(|constraint| constraint.name.as_str());
         for heir in self.catalog().heirs(oid) {
             let is_partition = self.is_partition(heir)?;
-            if let Some(operation) = for_heir(operation, added.as_deref(), is_partition) {
-                self.alter_heir(heir, &operation)?;
+            if let Some(operation) = for_heir(operation, name, is_partition) {
+                self.alter_heir(heir, &operation, (&above, added.as_ref()))?;
             }
         }
         if let Operation::AlterColumn {
@@ -136,8 +137,14 @@ impl Session {
         }
     }
 
-    /// Changes a table as the one that it inherits from was changed.
-    fn alter_heir(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+    /// Changes a table as the one that it inherits from was changed: `above`, with the constraint
+    /// that was added to it last.
+    fn alter_heir(
+        &mut self,
+        oid: Oid,
+        operation: &AlterTableOperation,
+        above: (&TableBody, Option<&Constraint>),
+    ) -> Result<()> {
         if let AlterTableOperation::DropColumn { column_names, .. } = operation {
             // A table that has the column from another one too keeps it.
             let mut names = column_names.iter().map(ident_text);
@@ -145,11 +152,78 @@ impl Session {
                 return Ok(());
             }
         }
-        self.alter_one(oid, operation)?;
+        match (operation, above) {
+            (AlterTableOperation::AddConstraint { .. }, (above, Some(added))) => {
+                self.inherit_constraint(oid, operation, (above, added))?;
+            }
+            _ => self.alter_one(oid, operation)?,
+        }
         for heir in self.catalog().heirs(oid) {
-            self.alter_heir(heir, operation)?;
+            self.alter_heir(heir, operation, above)?;
         }
         Ok(())
+    }
+
+    /// Adds a constraint as the table above has it, unless the table has the same one already.
+    fn inherit_constraint(
+        &mut self,
+        oid: Oid,
+        operation: &AlterTableOperation,
+        (above, added): (&TableBody, &Constraint),
+    ) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let body = table_body(&mut object)?;
+        let mut constraints = body.constraints.iter();
+        if constraints.any(|own| is_same((body, own), (above, added))) {
+            if let Rule::Check { .. } = added.rule {
+                let name = &added.name;
+                let message = format!("merging constraint \"{name}\" with inherited definition");
+                self.environment.host.notice(message);
+            }
+            return Ok(());
+        }
+        let mut operation = operation.clone();
+        if let AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::ForeignKey(foreign),
+            ..
+        } = &mut operation
+            && body.constraint_names().contains(&added.name)
+        {
+            foreign.name = None;
+        }
+        self.alter_one(oid, &operation)
+    }
+}
+
+/// Whether a constraint is the one that a table would have from the table above.
+fn is_same(
+    (body, own): (&TableBody, &Constraint),
+    (above, added): (&TableBody, &Constraint),
+) -> bool {
+    let names = |body: &TableBody, columns: &[usize]| -> Vec<String> {
+        let columns = columns.iter().filter_map(|at| body.columns.get(*at));
+        columns.map(|column| column.name.clone()).collect()
+    };
+    match (&own.rule, &added.rule) {
+        (Rule::Check { condition }, Rule::Check { condition: other }) => {
+            own.name == added.name && condition == other
+        }
+        (Rule::Foreign(foreign), Rule::Foreign(other)) => foreign.is_like(body, (other, above)),
+        (
+            Rule::Primary { columns, deferral },
+            Rule::Primary {
+                columns: other,
+                deferral: others,
+            },
+        )
+        | (
+            Rule::Unique { columns, deferral },
+            Rule::Unique {
+                columns: other,
+                deferral: others,
+            },
+        ) => deferral == others && names(body, columns) == names(above, other),
+        _ => false,
     }
 }
 
@@ -176,6 +250,15 @@ fn for_heir(
             constraint: TableConstraint::ForeignKey(foreign),
             ..
         } => foreign.name = added.map(|name| Ident::with_quote('"', name)),
+        // An index of each partition has a name of its own.
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::Unique(key),
+            ..
+        } => key.name = None,
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::PrimaryKey(key),
+            ..
+        } => key.name = None,
         AlterTableOperation::AddColumn { if_not_exists, .. } => *if_not_exists = true,
         _ => {}
     }

@@ -128,11 +128,7 @@ impl Session {
             for at in own {
                 *at = body.column(&above.columns[*at].name).unwrap_or(*at);
             }
-            let taken: Vec<String> = body
-                .constraints
-                .iter()
-                .map(|own| own.name.clone())
-                .collect();
+            let taken = body.constraint_names();
             let name = match taken.contains(&constraint.name) {
                 true => self.free_constraint(&[&constraint.name], &taken),
                 false => constraint.name.clone(),

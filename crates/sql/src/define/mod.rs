@@ -6,10 +6,12 @@
 //! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
 //! | `like` | tables like others |
 //! | `materialized` | materialized views |
+//! | `immutable` | expressions whose values may depend on the row only |
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `domain` | domains that change |
 //! | `drop` | objects that go, with those that need them |
+//! | `extension` | extensions whose functions are built in |
 //! | `role`, `defaults` | roles and privileges, defaults of roles |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
 //!
@@ -25,10 +27,12 @@ mod constraint;
 mod defaults;
 mod domain;
 mod drop;
+mod extension;
 mod follow;
 mod function;
 mod grant;
 mod identity;
+mod immutable;
 mod index;
 mod inherit;
 mod label;
@@ -46,6 +50,7 @@ mod table;
 mod types;
 mod view;
 
+pub(crate) use extension::{BUILT_IN, LANGUAGE};
 pub(crate) use role::no_role;
 pub(crate) use view::{executed, query_of_table, select_into, table_of_select};
 
@@ -118,6 +123,8 @@ pub(crate) fn run(
             comment,
             ..
         } => comment::comment(session, (*object_type, object_name), comment.as_deref())?,
+        Statement::CreateExtension(create) => extension::create(session, create)?,
+        Statement::DropExtension(drop) => extension::drop(session, drop)?,
         Statement::Grant(one) => grant::grant(session, one)?,
         Statement::Revoke(one) => grant::revoke(session, one)?,
         other => {
@@ -145,6 +152,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         Own::CreateSchema(parts) => schema::create_with_objects(session, parsed, parts),
         Own::AttachIndex { index, partition } => reindex::attach(session, index, partition),
         Own::Reindex(reindex) => reindex::reindex(session, reindex),
+        Own::Cluster(target) => reindex::cluster(session, target.as_ref()),
         Own::AlterSequence {
             if_exists,
             name,

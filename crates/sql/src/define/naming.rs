@@ -4,6 +4,7 @@
 //! anew with the change, so that an object works on under its new name.
 
 use super::alter::{no_column, table_body};
+use super::constraint::relation_exists;
 use super::view::{check_distinct, named};
 use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
@@ -216,8 +217,7 @@ impl Session {
     /// Gives an index of a table another name, and the constraint that it is.
     pub(super) fn rename_index(&mut self, table: &Object, old: &str, new: &str) -> Result<()> {
         if self.is_taken(table.namespace, new) {
-            let message = format!("relation \"{new}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            return Err(relation_exists(new));
         }
         let mut object = table.clone();
         let body = table_body(&mut object)?;

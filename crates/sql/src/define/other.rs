@@ -3,6 +3,7 @@
 //! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
 //! undone with its transaction.
 
+use super::reindex::is_of_system;
 use crate::catalog::{Body, Object, Oid, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -11,7 +12,7 @@ use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
 use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
-use sql_parse::{Path, ident_text};
+use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{
     DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,
 };
@@ -33,10 +34,6 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
         Statement::Analyze(analyze) => {
             session.analyze(analyze.table_name.as_ref())?;
             "ANALYZE"
-        }
-        Statement::CreateExtension(create) => {
-            session.extension(&ident_text(&create.name), create.if_not_exists)?;
-            "CREATE EXTENSION"
         }
         Statement::Lock(lock) => {
             session.lock_tables(lock)?;
@@ -88,9 +85,6 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
     Ok(Some(Completion::new(command)))
 }
 
-/// Extensions whose functions are built in.
-const BUILT_IN: [&str; 2] = ["pgcrypto", "uuid-ossp"];
-
 /// Takes a change of how a table should be stored, and does nothing: that is the method's matter.
 pub(super) fn storage(
     session: &mut Session,
@@ -117,26 +111,6 @@ pub(super) fn storage(
 }
 
 impl Session {
-    /// `CREATE EXTENSION` of what is here in any case.
-    fn extension(&mut self, name: &str, if_not_exists: bool) -> Result<()> {
-        if BUILT_IN.contains(&name) {
-            return Ok(());
-        }
-        if name != "plpgsql" {
-            let instead = "See `docs/sql.md` for the functions that there are.";
-            return Err(SqlError::unsupported(
-                format!("the extension {name}"),
-                instead,
-            ));
-        }
-        let message = format!("extension \"{name}\" already exists");
-        if !if_not_exists {
-            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
-        }
-        self.environment.host.notice(message + ", skipping");
-        Ok(())
-    }
-
     /// Keeps what is to happen to a temporary table at the end of a transaction.
     pub(super) fn note_on_commit(&mut self, oid: Oid, on_commit: Option<&OnCommit>) {
         match on_commit {
@@ -224,7 +198,16 @@ impl Session {
 
     fn analyze(&mut self, name: Option<&ObjectName>) -> Result<()> {
         let tables = match name {
-            Some(name) => vec![self.named_table(name)?],
+            Some(name) => {
+                let (schema, table) = object_name(name)?;
+                if is_of_system(&Path {
+                    schema,
+                    name: table,
+                }) {
+                    return Ok(());
+                }
+                vec![self.named_table(name)?]
+            }
             None => self.catalog().objects().cloned().collect(),
         };
         let role = self.environment.names.role;

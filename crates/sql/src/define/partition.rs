@@ -4,6 +4,7 @@
 //! A new partition must not take what another one takes, nor what the default one has already.
 
 use super::column::{Written, without_collation};
+use super::immutable::Mutable;
 use super::like::keys_like;
 use crate::catalog::{
     Body, Column, Lineage, Object, Oid, Origin, PartitionBound, RangeEnd, Rule, Scheme, Strategy,
@@ -175,6 +176,8 @@ impl Session {
             }
             let text = self.kept_text(key, "partition key expression")?;
             self.check_text(&text, (name, columns), None, false)?;
+            let place = Mutable::Functions("partition key expression");
+            self.refuse_mutable(&text, (name, columns), &place)?;
             keys.push(text);
         }
         if strategy == Strategy::List && keys.len() != 1 {

@@ -1,7 +1,7 @@
-//! `REINDEX`: names and the surroundings are checked, and nothing is done.
+//! `REINDEX` and `CLUSTER`: names and the surroundings are checked, and nothing is done.
 //!
 //! An index below changes with its table in one transaction, so it is never in need of repair;
-//! damage is found by `indelible verify`.
+//! damage is found by `indelible verify`. The order of the rows below is the method's matter.
 
 use super::role::refused;
 use crate::catalog::{Body, DATABASE, Names, Object};
@@ -35,6 +35,7 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         }
+        ReindexTarget::Table(path) if is_of_system(path) => {}
         ReindexTarget::Table(path) => {
             let object = session.relation_or_index(path)?;
             check_block(session, &object, "REINDEX TABLE")?;
@@ -59,6 +60,48 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
         }
     }
     Ok(Completion::new("REINDEX"))
+}
+
+/// Checks the table that is to be ordered by an index.
+pub(super) fn cluster(
+    session: &mut Session,
+    target: Option<&(Path, Option<String>)>,
+) -> Result<Completion> {
+    let completion = Completion::new("CLUSTER");
+    let Some((path, index)) = target else {
+        if session.transaction.is_block() {
+            let message = "CLUSTER cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        return Ok(completion);
+    };
+    if is_of_system(path) {
+        return Ok(completion);
+    }
+    let object = session.relation_at(path)?;
+    session.must_own(&object)?;
+    check_block(session, &object, "CLUSTER")?;
+    let Body::Table(body) = &object.body else {
+        let message = format!("\"{}\" is not a table or materialized view", path.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    };
+    match index {
+        Some(name) if !body.indexes.iter().any(|index| index.name == *name) => {
+            let table = &path.name;
+            if session.is_taken(object.namespace, name) {
+                let message = format!("\"{name}\" is not an index for table \"{table}\"");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            let message = format!("index \"{name}\" for table \"{table}\" does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+        _ => Ok(completion),
+    }
+}
+
+/// Whether a name is that of a relation of the system, whose rows are made when they are asked for.
+pub(super) fn is_of_system(path: &Path) -> bool {
+    sql_bind::system::find(path.schema.as_deref(), &path.name).is_some()
 }
 
 /// Fails in a block for a partitioned table, whose partitions PostgreSQL commits one by one.

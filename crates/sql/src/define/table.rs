@@ -4,6 +4,8 @@
 //! table where that is free, so the typed interface finds it.
 
 use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of};
+use super::constraint::{refuse_taken, relation_exists};
+use super::immutable::Mutable;
 use crate::catalog::{
     Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid,
     Origin, Privilege, Rule, TableBody,
@@ -172,6 +174,9 @@ impl Session {
             }
             if let Origin::Generated(value) = &column.origin {
                 self.check_text(value, (name, &columns), wanted, written.has_copies)?;
+                if !written.has_copies {
+                    self.refuse_mutable(value, (name, &columns), &Mutable::Generated)?;
+                }
             }
         }
         body.columns = columns;
@@ -211,6 +216,7 @@ impl Session {
         };
         let parts = [Some(table), column.or(single), Some("check")];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        refuse_taken(own.as_deref(), table, taken)?;
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
         taken.push(name.clone());
         Ok(Constraint {
@@ -266,6 +272,13 @@ impl Session {
     ) -> Result<()> {
         let deferral = key.deferral;
         let places = places_of(columns, &key.columns)?;
+        if let Some(name) = &key.name {
+            let is_index = body.indexes.iter().any(|index| index.name == *name);
+            if is_index || name == table || self.is_taken(namespace, name) {
+                return Err(relation_exists(name));
+            }
+            refuse_taken(Some(name), table, names)?;
+        }
         let name = key.name.clone().unwrap_or_else(|| {
             let mut parts = vec![table];
             if is_primary {
@@ -377,6 +390,7 @@ impl Session {
         parts.extend(names.iter().map(String::as_str));
         parts.push("fkey");
         let own = foreign.name.as_ref().map(ident_text);
+        refuse_taken(own.as_deref(), &object.name, taken)?;
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
         let referred = (parent.as_str(), parent_body, parent_columns.as_slice());
         refuse_generated(foreign, (body, &columns))?;

@@ -147,6 +147,8 @@ impl Session {
                     login_role: role,
                     session_role: role,
                     session_roles: Undo::default(),
+                    disabled: Arc::default(),
+                    disabled_before: Undo::default(),
                     peer,
                     announced: Announced::default(),
                     deferred: Deferred::default(),
@@ -325,6 +327,13 @@ impl Session {
             .host
             .peer
             .show(|shown| shown.client = client);
+    }
+
+    /// Says where the client has reached the server, for `inet_server_addr()`.
+    pub fn set_server(&mut self, address: &str, port: u16) {
+        let server = Some((address.to_owned(), port));
+        let peer = &self.environment.host.peer;
+        peer.show(|shown| shown.server = server);
     }
 
     /// Says how the session's connection is encrypted, for `pg_stat_ssl`.

@@ -15,6 +15,7 @@ use sqlparser::ast::{
     ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
     Statement, UnaryOperator, Value,
 };
+use std::sync::Arc;
 
 impl Session {
     /// Runs a statement about settings.
@@ -53,6 +54,7 @@ impl Session {
         self.drop_cursors();
         self.environment.host.sequences = crate::state::SessionSequences::default();
         self.connection.advisory_unlock_all();
+        self.environment.host.disabled = Arc::default();
         self.environment.host.announced.listens.push(Listen::EndAll);
     }
 
@@ -69,6 +71,8 @@ impl Session {
         let environment = &mut self.environment;
         let host = &mut environment.host;
         let role = host.session_roles.undo(level);
+        let disabled = host.disabled_before.undo(level);
+        host.disabled = disabled.unwrap_or_else(|| Arc::clone(&host.disabled));
         let has_any = host.variables.undo(&mut environment.settings, level);
         self.apply_restored(has_any, role);
     }
@@ -77,6 +81,7 @@ impl Session {
     pub(super) fn release_settings(&mut self, level: usize) {
         let host = &mut self.environment.host;
         host.session_roles.release(level);
+        host.disabled_before.release(level);
         host.variables.release(level);
         host.variables.enter(level);
     }
@@ -90,6 +95,7 @@ impl Session {
         let environment = &mut self.environment;
         let host = &mut environment.host;
         let role = host.session_roles.commit();
+        host.disabled_before.commit();
         let has_any = host.variables.commit(&mut environment.settings);
         self.apply_restored(has_any, role);
     }
@@ -155,9 +161,13 @@ impl Session {
                 };
                 self.set_session_role(name.as_deref(), false)?;
             }
+            Set::SetTransaction { snapshot, .. } if snapshot.is_some() => {
+                let instead = "Each session has a snapshot of its own.";
+                return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT", instead));
+            }
             other => {
                 let instead = "Use SET name = value.";
-                return Err(SqlError::unsupported(format!("SET {other}"), instead));
+                return Err(SqlError::unsupported(other, instead));
             }
         }
         Ok(Completion::new("SET"))
@@ -221,7 +231,7 @@ impl Session {
             }
             other => {
                 let instead = "Use SET name = value.";
-                Err(SqlError::unsupported(format!("SET {other}"), instead))
+                Err(SqlError::unsupported(other, instead))
             }
         }
     }

@@ -31,6 +31,16 @@ fn is_one_of(blockers: Option<&Vec<i32>>, others: &Datum) -> Datum {
 /// About the bytes of a value of a type without a length.
 const VARYING_BYTES: u64 = 32;
 
+/// The address of an end of a connection over TCP.
+fn address(end: Option<(String, u16)>) -> Datum {
+    end.map_or(Datum::Null, |(address, _)| Datum::text(address))
+}
+
+/// The port of an end of a connection over TCP.
+fn port(end: Option<(String, u16)>) -> Datum {
+    end.map_or(Datum::Null, |(_, port)| Datum::Int4(i32::from(port)))
+}
+
 impl HostCall<'_> {
     /// The result of a function of this module; none if it is another one.
     pub(super) fn activity(&self, function: &str, arguments: &[Datum]) -> Result<Option<Datum>> {
@@ -62,9 +72,10 @@ impl HostCall<'_> {
             }
             "txid_current" => Datum::Int8(self.session.transaction),
             "txid_current_if_assigned" => Datum::Null,
-            "inet_server_addr" | "inet_server_port" | "inet_client_addr" | "inet_client_port" => {
-                Datum::Null
-            }
+            "inet_server_addr" => address(self.session.peer.shown().server),
+            "inet_server_port" => port(self.session.peer.shown().server),
+            "inet_client_addr" => address(self.session.peer.shown().client),
+            "inet_client_port" => port(self.session.peer.shown().client),
             "pg_listening_channels" => {
                 let channels = self.session.peer.channels().into_iter().map(Datum::text);
                 super::describe::rows(Text, channels.collect())

@@ -75,6 +75,15 @@ impl HostCall<'_> {
         }))
     }
 
+    /// The encoding of the client or of the database.
+    fn encoding(&self, function: &str) -> Datum {
+        let setting = match function {
+            "getdatabaseencoding" => "server_encoding",
+            _ => "client_encoding",
+        };
+        Datum::text(self.session.variables.get(setting).unwrap_or("UTF8"))
+    }
+
     /// As [`HostCall::describe`]: names, comments and visibility.
     fn describe_object(
         &self,
@@ -142,7 +151,7 @@ impl HostCall<'_> {
                     _ => -1,
                 },
             ),
-            "pg_client_encoding" | "getdatabaseencoding" => Datum::text("UTF8"),
+            "pg_client_encoding" | "getdatabaseencoding" => self.encoding(function),
             "pg_tablespace_location" => Datum::text(""),
             "pg_tablespace_databases" => rows(Kind::Oid, vec![Datum::Oid(DATABASE)]),
             "pg_my_temp_schema" => Datum::Oid(self.names.temporary.unwrap_or(0)),

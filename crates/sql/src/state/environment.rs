@@ -16,7 +16,7 @@ use sql_bind::SessionNames;
 use sql_rows::{Files, Memory};
 use sql_values::setting::Variables;
 use sql_values::undo::Undo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -85,6 +85,10 @@ pub(crate) struct HostState {
     pub(crate) session_role: u32,
     /// Roles that it acted as before the changes of the transaction.
     pub(crate) session_roles: Undo<u32>,
+    /// Tables whose foreign keys the session does not look at, and those of before the changes of
+    /// the transaction.
+    pub(crate) disabled: Arc<BTreeSet<u32>>,
+    pub(crate) disabled_before: Undo<Arc<BTreeSet<u32>>>,
     /// The session, as others see it.
     pub(crate) peer: Arc<Peer>,
     /// Notifications of the transaction, and changes of the channels that it listens to.
@@ -125,6 +129,27 @@ pub(crate) struct ShownStatement {
 }
 
 impl HostState {
+    /// Whether foreign keys are looked at when rows of a table change.
+    pub(crate) fn keeps_references(&self, table: u32) -> bool {
+        let role = self.variables.get("session_replication_role");
+        !self.disabled.contains(&table) && role != Some("replica")
+    }
+
+    /// Stops or begins to look at the foreign keys of tables.
+    pub(crate) fn disable(&mut self, tables: &[u32], is_disabled: bool) {
+        let level = self.variables.level();
+        let before = Arc::clone(&self.disabled);
+        self.disabled_before.keep(level, false, before);
+        let disabled = Arc::make_mut(&mut self.disabled);
+        for table in tables {
+            if is_disabled {
+                disabled.insert(*table);
+            } else {
+                disabled.remove(table);
+            }
+        }
+    }
+
     /// The memory of a statement with so many operators that may keep rows.
     pub(crate) fn memory(&self, keepers: usize) -> Memory {
         let modes = self.variables.modes();

@@ -179,7 +179,9 @@ pub(crate) fn check_promised(promised: Option<&[OutputColumn]>, plan: &Plan) -> 
         return Ok(());
     }
     let message = "cached plan must not change result type";
-    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+    // Drivers prepare the statement again if the error has this routine.
+    Err(error.named(|names| names.routine = Some("RevalidateCachedQuery")))
 }
 
 /// A statement with the values of its parameters, and the place where it has stopped.

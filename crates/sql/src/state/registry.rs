@@ -88,6 +88,8 @@ pub(crate) struct Peer {
 pub(crate) struct Shown {
     /// Address and port of the client; none for one of this process.
     pub(crate) client: Option<(String, u16)>,
+    /// Address and port at which the client has reached the server.
+    pub(crate) server: Option<(String, u16)>,
     /// The encryption of the connection, if it has one.
     pub(crate) encryption: Option<ShownEncryption>,
     pub(crate) application_name: String,

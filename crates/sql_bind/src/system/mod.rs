@@ -15,7 +15,9 @@ mod routine;
 
 pub use relation::{Relation, SystemColumn, all, by_oid, find};
 pub use routine::{
-    FIRST, Routine, conversion_table, input_output, named_oid, operator, operator_oid, operators,
-    routine, routine_named, routines, type_text,
+    FIRST, NAMES_ONLY, Routine, conversion_table, input_output, named_oid, operator, operator_oid,
+    operators, routine, routine_named, routines, type_text,
 };
-pub(crate) use routine::{operator_named, routine_called};
+pub(crate) use routine::{
+    name_of, name_only, operator_called, operator_named, operator_signature, routine_called,
+};

@@ -17,6 +17,12 @@ pub const FIRST: Oid = 14_000;
 /// `cstring` and `internal`: arguments of functions that no statement calls.
 const CSTRING: Oid = 2275;
 const INTERNAL: Oid = 2281;
+/// Types that the catalogue names and no value has.
+pub const NAMES_ONLY: &[(Oid, &str)] = &[
+    (CSTRING, "cstring"),
+    (2279, "trigger"),
+    (INTERNAL, "internal"),
+];
 
 /// A function as the catalogue lists it.
 #[derive(Clone, Debug)]
@@ -84,19 +90,36 @@ fn conversions() -> Vec<Routine> {
     let enums = (Kind::Enum(0), Kind::AnyEnum.oid());
     for (kind, oid) in all.chain([arrays, enums]) {
         let [input, output, receive, send] = input_output(kind);
-        add(input, vec![CSTRING], oid);
+        let more = more_inputs(&input);
+        add(input, [&[CSTRING], more].concat(), oid);
         add(output, vec![oid], CSTRING);
-        add(receive, vec![INTERNAL], oid);
+        add(receive, [&[INTERNAL], more].concat(), oid);
         add(send, vec![oid], Kind::Bytea.oid());
     }
-    add("domain_in".to_owned(), vec![CSTRING], Kind::Any.oid());
-    add("domain_recv".to_owned(), vec![INTERNAL], Kind::Any.oid());
+    for (name, first) in [("domain_in", CSTRING), ("domain_recv", INTERNAL)] {
+        let arguments = [&[first], more_inputs("domain_in")].concat();
+        add(name.to_owned(), arguments, Kind::Any.oid());
+    }
     for (from, to, method, _) in conversion_table() {
         if method == "f" {
             add(to.catalogue_name(), vec![from.oid()], to.oid());
         }
     }
     made
+}
+
+/// The arguments after the first one of a function that reads texts: the type of elements, and the
+/// modifier. The function for values in binary has the same.
+fn more_inputs(input: &str) -> &'static [Oid] {
+    const TYPE_AND_MODIFIER: &[Oid] = &[26, 23];
+    match input {
+        "array_in" | "bpcharin" | "domain_in" | "interval_in" | "numeric_in" | "record_in"
+        | "time_in" | "timestamp_in" | "timestamptz_in" | "timetz_in" | "varcharin" => {
+            TYPE_AND_MODIFIER
+        }
+        "enum_in" => &TYPE_AND_MODIFIER[..1],
+        _ => &[],
+    }
 }
 
 /// The conversions of `pg_cast`: from, to, the letter of the method, and the context.
@@ -155,7 +178,10 @@ pub(crate) fn routine_called(text: &str) -> Option<Oid> {
         .map(str::trim)
         .filter(|argument| !argument.is_empty());
     let wanted: Option<Vec<Oid>> = arguments
-        .map(|argument| Kind::from_name(argument).map(Kind::oid))
+        .map(|argument| {
+            let kind = Kind::from_name(argument).map(Kind::oid);
+            kind.or_else(|| name_only(argument))
+        })
         .collect();
     let mut named = routine_named(name.trim()).iter();
     let found = named.find(|routine| wanted.as_ref() == Some(&routine.arguments))?;
@@ -181,6 +207,28 @@ pub(crate) fn operator_named(name: &str) -> Option<Oid> {
         .map(|(oid, _)| *oid)
 }
 
+/// The name of an operator with the types of its sides.
+pub(crate) fn operator_signature(operator: &Function) -> String {
+    let types: Vec<String> = operator.arguments.iter().map(|kind| kind.name()).collect();
+    let left = if types.len() == 1 { "none," } else { "" };
+    format!("{}({left}{})", operator.name, types.join(","))
+}
+
+/// The number of the operator that a text names with the types of its sides.
+pub(crate) fn operator_called(text: &str) -> Option<Oid> {
+    let wanted: String = text.split_whitespace().collect();
+    let (name, sides) = wanted.split_once('(')?;
+    let sides = sides
+        .strip_suffix(')')?
+        .split(',')
+        .filter(|side| *side != "none");
+    let sides: Vec<Kind> = sides.map(Kind::from_name).collect::<Option<_>>()?;
+    let mut operators = ALL.operators.iter();
+    operators
+        .find(|(_, one)| one.name == name && *one.arguments == *sides)
+        .map(|(oid, _)| *oid)
+}
+
 impl Routine {
     /// Its name with its arguments.
     pub(crate) fn signature(&self) -> String {
@@ -194,9 +242,20 @@ pub fn type_text(oid: Oid) -> String {
     match Kind::from_oid(oid) {
         Some(Kind::Bpchar) => "character".to_owned(),
         Some(kind) => kind.name(),
-        None if oid == CSTRING => "cstring".to_owned(),
-        None => "internal".to_owned(),
+        None => name_of(oid).unwrap_or("internal").to_owned(),
     }
+}
+
+/// The number of a type that has a name only.
+pub(crate) fn name_only(name: &str) -> Option<Oid> {
+    let mut types = NAMES_ONLY.iter();
+    types.find(|(_, own)| *own == name).map(|(oid, _)| *oid)
+}
+
+/// The name of a type that has a name only.
+pub(crate) fn name_of(oid: Oid) -> Option<&'static str> {
+    let mut types = NAMES_ONLY.iter();
+    types.find(|(own, _)| *own == oid).map(|(_, name)| *name)
 }
 
 /// The name of the function that reads texts of a kind, without its end.

@@ -13,6 +13,12 @@ use crate::types::storage;
 use sql_values::codec::{Reader, Writer};
 
 impl TableBody {
+    /// The names of its constraints.
+    pub fn constraint_names(&self) -> Vec<String> {
+        let constraints = self.constraints.iter();
+        constraints.map(|one| one.name.clone()).collect()
+    }
+
     /// Adds a column after those of clients; hidden ones stay after it.
     pub fn push_column(&mut self, column: Column) {
         let count = self.columns.len();

@@ -54,6 +54,8 @@ pub enum Names {
     Access,
     /// Functions, named by their names and the types of their arguments.
     Functions,
+    /// Extensions, which are in no schema.
+    Extensions,
 }
 
 /// All objects at one moment.
@@ -346,5 +348,6 @@ fn names_of(object: &Object) -> Names {
         Body::Role(_) => Names::Roles,
         Body::Access(_) | Body::Defaults(_) => Names::Access,
         Body::Function(_) => Names::Functions,
+        Body::Extension => Names::Extensions,
     }
 }

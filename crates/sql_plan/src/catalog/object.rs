@@ -60,6 +60,8 @@ pub enum Body {
     Composite(Vec<(String, Type)>),
     /// Defaults of a role.
     Defaults(DefaultsBody),
+    /// An extension that was made.
+    Extension,
 }
 
 /// A table.
@@ -322,6 +324,7 @@ impl Object {
             Body::Function(_) => 9,
             Body::Composite(_) => 10,
             Body::Defaults(_) => 11,
+            Body::Extension => 12,
         }
     }
 
@@ -351,6 +354,7 @@ impl Object {
             Body::Role(_) => "role",
             Body::Access(_) => "access",
             Body::Defaults(_) => "defaults",
+            Body::Extension => "extension",
             Body::Function(_) => "function",
         }
     }
@@ -360,7 +364,7 @@ impl Object {
         let mut writer = Writer::new();
         writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
         match &self.body {
-            Body::Schema => {}
+            Body::Schema | Body::Extension => {}
             Body::Table(table) => table.write(&mut writer),
             Body::View(view) => {
                 writer.text(&view.query);
@@ -428,6 +432,7 @@ impl Object {
             7 => Body::Role(RoleBody::read(reader)?),
             8 => Body::Access(AccessBody::read(reader)?),
             11 => Body::Defaults(DefaultsBody::read(reader)?),
+            12 => Body::Extension,
             9 => Body::Function(FunctionBody::read(reader)?),
             10 => Body::Composite(reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?),
             5 => {

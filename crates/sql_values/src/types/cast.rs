@@ -47,7 +47,7 @@ pub fn least_context(from: Kind, to: Kind) -> Option<CastContext> {
     if from == to {
         return Some(CastContext::Implicit);
     }
-    if let (true, true) = (from.is_array(), to.is_array()) {
+    if (from.is_array() || from.is_vector()) && to.is_array() {
         return least_context(from.element()?, to.element()?);
     }
     table_context(from, to).or_else(|| {

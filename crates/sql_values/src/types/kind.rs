@@ -80,10 +80,14 @@ pub enum Kind {
     Timetz,
     /// `numeric`.
     Numeric,
+    /// `refcursor`, the name of a cursor.
+    Refcursor,
     /// `regprocedure`.
     Regprocedure,
     /// `regoper`.
     Regoper,
+    /// `regoperator`.
+    Regoperator,
     /// `regclass`.
     Regclass,
     /// `regtype`.
@@ -211,8 +215,10 @@ pub const KINDS: &[Kind] = &[
     Kind::Interval,
     Kind::Timetz,
     Kind::Numeric,
+    Kind::Refcursor,
     Kind::Regprocedure,
     Kind::Regoper,
+    Kind::Regoperator,
     Kind::Regclass,
     Kind::Regtype,
     Kind::Record,
@@ -271,8 +277,10 @@ impl Kind {
             Kind::Interval => (1186, 1187, 16, Timespan, "interval", "interval"),
             Kind::Timetz => (1266, 1270, 12, DateTime, "time with time zone", "timetz"),
             Kind::Numeric => (1700, 1231, -1, Numeric, "numeric", "numeric"),
+            Kind::Refcursor => (1790, 2201, -1, User, "refcursor", "refcursor"),
             Kind::Regprocedure => (2202, 2207, 4, Numeric, "regprocedure", "regprocedure"),
             Kind::Regoper => (2203, 2208, 4, Numeric, "regoper", "regoper"),
+            Kind::Regoperator => (2204, 2209, 4, Numeric, "regoperator", "regoperator"),
             Kind::Regclass => (2205, 2210, 4, Numeric, "regclass", "regclass"),
             Kind::Regtype => (2206, 2211, 4, Numeric, "regtype", "regtype"),
             Kind::Record => (2249, 2287, -1, Pseudo, "record", "record"),
@@ -424,7 +432,13 @@ impl Kind {
     pub fn is_text(self) -> bool {
         matches!(
             self,
-            Kind::Text | Kind::Varchar | Kind::Name | Kind::Char | Kind::Unknown | Kind::NodeTree
+            Kind::Text
+                | Kind::Varchar
+                | Kind::Name
+                | Kind::Char
+                | Kind::Unknown
+                | Kind::NodeTree
+                | Kind::Refcursor
         )
     }
 
@@ -441,6 +455,7 @@ impl Kind {
                 | Kind::Regproc
                 | Kind::Regprocedure
                 | Kind::Regoper
+                | Kind::Regoperator
                 | Kind::Regclass
                 | Kind::Regtype
                 | Kind::Regnamespace

@@ -188,6 +188,13 @@ impl Function {
         self
     }
 
+    /// The function, whose results depend on the arguments only.
+    #[must_use]
+    pub const fn immutable(mut self) -> Self {
+        self.volatility = Volatility::Immutable;
+        self
+    }
+
     /// The function, with results that repeat within a statement only.
     #[must_use]
     pub const fn stable(mut self) -> Self {

@@ -73,7 +73,9 @@ pub fn column_type(of: Type) -> Result<DataType> {
         },
         Kind::Name => DataType::Varchar { max: 64 },
         Kind::Char => DataType::Varchar { max: 4 },
-        Kind::Text | Kind::Json | Kind::NodeTree | Kind::Unknown => DataType::Text,
+        Kind::Text | Kind::Json | Kind::NodeTree | Kind::Refcursor | Kind::Unknown => {
+            DataType::Text
+        }
         kind if kind.is_geometric() => DataType::Text,
         Kind::Bytea | Kind::Jsonb => DataType::Bytes { max: None },
         Kind::Date => DataType::Date,

@@ -30,7 +30,9 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         ));
     }
     match kind {
-        Kind::Text | Kind::Varchar | Kind::Unknown | Kind::NodeTree => Ok(Datum::text(text)),
+        Kind::Text | Kind::Varchar | Kind::Unknown | Kind::NodeTree | Kind::Refcursor => {
+            Ok(Datum::text(text))
+        }
         Kind::Bpchar => Ok(Datum::Bpchar(text.into())),
         Kind::Name => Ok(Datum::text(cut_name(text))),
         Kind::Char => Ok(parse_byte(text)),

@@ -5,7 +5,8 @@
 use super::depend::PLPGSQL;
 use super::rows::{Maker, Rows, Sources, flag, text};
 use super::types::OPERATOR_CLASSES;
-use crate::catalog::Oid;
+use crate::catalog::{Body, Names, Oid, PUBLIC};
+use crate::define::{BUILT_IN, LANGUAGE};
 use crate::error::Result;
 use crate::types::Datum;
 
@@ -16,6 +17,7 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_collation", collations),
     ("pg_language", languages),
     ("pg_extension", extensions),
+    ("pg_available_extensions", available_extensions),
     ("pg_tablespace", tablespaces),
 ];
 
@@ -92,12 +94,42 @@ fn languages(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 /// Every database of PostgreSQL has this extension; tools ask for it.
-fn extensions(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+fn extensions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     rows.push([
         ("oid", Datum::Oid(PLPGSQL)),
         ("extname", text("plpgsql")),
         ("extversion", text("1.0")),
     ]);
+    for object in from.names.catalog.objects() {
+        let mut known = BUILT_IN.iter();
+        let known = known.find(|(name, ..)| *name == object.name);
+        if let (Body::Extension, Some((name, version, _))) = (&object.body, known) {
+            rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("extname", text(name)),
+                ("extowner", from.owner(object)),
+                ("extnamespace", Datum::Oid(PUBLIC)),
+                ("extversion", text(version)),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn available_extensions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let catalog = &from.names.catalog;
+    for (name, version, comment) in [LANGUAGE].into_iter().chain(BUILT_IN) {
+        let is_made = name == LANGUAGE.0 || catalog.find_oid(Names::Extensions, 0, name).is_some();
+        rows.push([
+            ("name", text(name)),
+            ("default_version", text(version)),
+            (
+                "installed_version",
+                if is_made { text(version) } else { Datum::Null },
+            ),
+            ("comment", text(comment)),
+        ]);
+    }
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::types::Datum;
 pub(super) const MAKERS: &[Maker] = &[("pg_depend", dependencies)];
 
 /// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
-const EXTENSION: Oid = 3079;
+pub(super) const EXTENSION: Oid = 3079;
 const DEFAULT: Oid = 2604;
 pub(super) const PLPGSQL: Oid = 13_559;
 

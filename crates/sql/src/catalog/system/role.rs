@@ -87,6 +87,8 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("oid", Datum::Oid(oid)),
             ("datname", text(name)),
             ("datdba", Datum::Oid(OWNER)),
+            // Programs that go through all databases must not meet this one twice.
+            ("datallowconn", flag(oid == DATABASE)),
             ("datacl", from.access_list(DATABASE)),
         ]);
     }

@@ -4,6 +4,7 @@
 //! the tables of the typed interface.
 
 use super::constraint::key_numbers;
+use super::depend::EXTENSION;
 use super::rows::{
     AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
     text, vector,
@@ -337,9 +338,10 @@ fn table_class(
         ("relhastriggers", flag(has_triggers)),
         ("relreplident", text("d")),
     ]);
+    let entries = count.map_or(0.0, |count| count.rows as f32);
     for index in &table.indexes {
         let width = index.columns.len() + table.included_of(index.oid).len();
-        index_class(from, (object, table), (index, width), rows);
+        index_class(from, (object, table), (index, width, entries), rows);
     }
 }
 
@@ -350,7 +352,7 @@ fn namespace_of(from: &Sources<'_>, relation: &Relation) -> Datum {
 fn index_class(
     from: &Sources<'_>,
     (object, table): (&Object, &TableBody),
-    (index, width): (&Index, usize),
+    (index, width, entries): (&Index, usize, f32),
     rows: &mut Rows<'_>,
 ) {
     let is_partitioned = table.lineage.scheme.is_some();
@@ -372,6 +374,8 @@ fn index_class(
             flag(from.names.catalog.partition_parent(index.oid).is_some()),
         ),
         ("relnatts", small(width)),
+        ("reltuples", Datum::Float4(entries)),
+        ("relpages", Datum::Int4(i32::from(!is_partitioned))),
     ]);
 }
 
@@ -576,6 +580,7 @@ pub(super) fn catalogue_of(object: &Object) -> Oid {
         Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => TYPE,
         Body::Role(_) | Body::Access(_) | Body::Defaults(_) => AUTHID,
         Body::Function(_) => PROC,
+        Body::Extension => EXTENSION,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::types::kind::Category;
 use crate::types::kind::KINDS;
 use crate::types::{Datum, Kind};
-use sql_bind::system::{input_output, named_oid};
+use sql_bind::system::{self, input_output, named_oid};
 
 pub(super) const MAKERS: &[Maker] = &[("pg_type", types), ("pg_enum", labels)];
 
@@ -185,6 +185,7 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             built_in(array, if kind == Kind::Record { "p" } else { "b" }, rows);
         }
     }
+    names_only(rows);
     for object in from.objects() {
         match &object.body {
             Body::Enum(_) => {
@@ -211,6 +212,26 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Types that are named here, and that no value has. Clients look up `inet` to print values of
+/// their own, which are texts here.
+fn names_only(rows: &mut Rows<'_>) {
+    let system = system::NAMES_ONLY.iter();
+    let types = system.map(|(oid, name)| (*oid, *name, "p", Kind::Any));
+    for (oid, name, letter, kind) in types.chain([(869, "inet", "b", Kind::Text)]) {
+        let row = TypeRow {
+            oid,
+            name,
+            namespace: crate::catalog::PG_CATALOG,
+            owner: Datum::Oid(crate::catalog::OWNER),
+            letter,
+            kind,
+            element: 0,
+            array: 0,
+        };
+        push(&row, rows);
+    }
 }
 
 fn built_in(kind: Kind, letter: &'static str, rows: &mut Rows<'_>) {

@@ -45,8 +45,11 @@ pub(crate) fn settle_late(mut late: Late, run: &mut Run<'_>) -> Result<()> {
         };
         settle(table, children, run)?;
     }
-    for (table, pending) in late {
+    for (table, mut pending) in late {
         let moment = run.connection.leave_moment()?;
+        if !run.environment.host.keeps_references(table.source.oid) {
+            pending.parents.clear();
+        }
         for (at, row) in pending.parents {
             require_again(&table, &table.parents[at], &row, run)?;
         }
@@ -62,6 +65,9 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
     }
     if depth > NESTING_MAX {
         return Err(sql_parse::too_deep());
+    }
+    if !run.environment.host.keeps_references(table.source.oid) {
+        return key::settle(table, pending.keys, run);
     }
     // Reads see the newest committed rows, and the statement's own changes.
     let moment = run.connection.leave_moment()?;

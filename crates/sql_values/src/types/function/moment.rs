@@ -279,19 +279,21 @@ fn time_of_day(context: &CallContext<'_>) -> Result<Datum> {
 
 /// `extract`, `date_part` of one kind.
 macro_rules! fields {
-    ($($kind:ident),*) => {
+    ($($kind:ident $volatility:ident),*) => {
         &[$(
             Function::scalar("extract", &[Text, $kind], Numeric, |context, a| extracted(context, a))
-                .stable(),
+                .$volatility(),
             Function::scalar("date_part", &[Text, $kind], Float8, |context, a| part(context, a))
-                .stable(),
+                .$volatility(),
         )*]
     };
 }
 
-/// Fields of all kinds.
-pub(super) const FIELDS: &[Function] =
-    fields![Date, Time, Timetz_, Timestamp, Timestamptz, Interval];
+/// Fields of all kinds; those of a moment depend on the zone of the session.
+pub(super) const FIELDS: &[Function] = fields![
+    Date immutable, Time immutable, Timetz_ immutable, Timestamp immutable, Timestamptz stable,
+    Interval immutable
+];
 
 macro_rules! spans {
     ($($start:ident $first:ident $second:ident),*) => {
@@ -399,7 +401,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let zone = zone_of(&a[2])?;
             truncate_zoned(a[0].str()?, a[1].timestamp()?, &zone).map(Datum::Timestamptz)
         },
-    ),
+    )
+    .stable(),
     Function::scalar("date_trunc", &[Text, Interval], Interval, |_, a| {
         truncate_interval(a[0].str()?, a[1].interval()?).map(Datum::Interval)
     }),
