@@ -43,6 +43,7 @@ mod role;
 mod schema;
 mod sequence;
 mod table;
+mod typed;
 mod types;
 mod view;
 

@@ -3,7 +3,7 @@
 //! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
 //! undone with its transaction.
 
-use crate::catalog::{Body, Object, Oid, Privilege};
+use crate::catalog::{Body, Object, Oid, Privilege, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -11,7 +11,7 @@ use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
 use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
-use sql_parse::{Path, ident_text};
+use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{
     DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,
 };
@@ -267,10 +267,19 @@ impl Session {
             self.environment.wait()
         };
         for target in &lock.tables {
-            let object = self.named_table(&target.name)?;
+            let (schema, name) = object_name(&target.name)?;
+            let typed = self.relation_or_typed(schema.as_deref(), &name);
+            let object = match typed.filter(|object| is_typed(object.oid)) {
+                Some(typed) => typed,
+                None => self.named_table(&target.name)?,
+            };
             let names = &self.environment.names;
             names.check(names.role, &object, rights_to_lock(mode))?;
-            if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+            let handle = match is_typed(object.oid) {
+                true => Some(self.sql.database().table(&object.name)?),
+                false => self.catalog().handle(object.oid).cloned(),
+            };
+            if let Some(handle) = handle {
                 self.connection
                     .lock_table(&handle, mode, wait)
                     .map_err(|error| {

@@ -4,13 +4,13 @@
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
 use super::rows::{
-    CLASS, CONSTRAINT, Maker, NAMESPACE, REWRITE, Rows, Sources, array, flag, small, text, vector,
+    CLASS, CONSTRAINT, Maker, NAMESPACE, Rows, Sources, array, flag, small, text, vector,
 };
 use super::schema::default_oid;
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Materialized, Names,
-    Object, Oid, Origin, Rule, TableBody, ViewBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Names, Object, Oid,
+    Origin, Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -24,7 +24,7 @@ pub(super) const MAKERS: &[Maker] = &[
 
 /// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
 const EXTENSION: Oid = 3079;
-const DEFAULT: Oid = 2604;
+pub(super) const DEFAULT: Oid = 2604;
 pub(super) const PLPGSQL: Oid = 13_559;
 
 /// Bits of `indoption`: the column descends, and its NULLs come first.
@@ -126,7 +126,7 @@ fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 /// The number of a condition of a domain, which has none of its own.
-fn domain_check_oid(domain: Oid, at: usize) -> Oid {
+pub(super) fn domain_check_oid(domain: Oid, at: usize) -> Oid {
     domain.wrapping_add((at as Oid) << 22)
 }
 
@@ -360,23 +360,7 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     ("deptype", text(if is_identity { "i" } else { "a" })),
                 ]);
             }
-            Body::View(ViewBody { reads, .. })
-            | Body::Table(TableBody {
-                materialized: Some(Materialized { reads, .. }),
-                ..
-            }) => {
-                for read in reads {
-                    rows.push([
-                        ("classid", Datum::Oid(REWRITE)),
-                        ("objid", Datum::Oid(object.oid)),
-                        ("refclassid", Datum::Oid(CLASS)),
-                        ("refobjid", Datum::Oid(*read)),
-                        ("refobjsubid", Datum::Int4(0)),
-                        ("deptype", text("n")),
-                    ]);
-                }
-            }
-            _ => {}
+            _ => super::depend::of_object(from, object, rows),
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `schema`, `constraint`, `types`, `routine`, `role` | rows made of the catalogue |
+//! | `schema`, `constraint`, `depend`, `types`, `routine`, `role` | rows made of the catalogue |
 //! | `activity` | sessions, settings and costs |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |
@@ -13,6 +13,7 @@
 mod activity;
 mod constant;
 mod constraint;
+mod depend;
 mod made;
 mod role;
 mod routine;
