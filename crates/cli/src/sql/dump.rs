@@ -298,7 +298,7 @@ impl Dump<'_> {
     fn partitions(&mut self) -> Result<()> {
         self.statements(&format!(
             "SELECT 'ALTER TABLE ONLY ' || i.inhparent::regclass || ' ATTACH PARTITION ' || quote_ident(n.nspname) || '.' || \
-             quote_ident(c.relname) || ' ' || c.relpartbound::text FROM pg_catalog.pg_class c \
+             quote_ident(c.relname) || ' ' || pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
              WHERE c.relispartition AND {OURS}{} ORDER BY c.oid",

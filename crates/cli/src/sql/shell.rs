@@ -286,22 +286,23 @@ impl<'a, 's> Data<'a, 's> {
             return Ok(None);
         }
         let was_begun = std::mem::replace(is_begun, true);
-        let data = match (script.copy_data()?, terminal) {
-            (CopyData::Lines(lines), _) => Some(lines),
-            (CopyData::EndOfText, Some(terminal)) => {
+        let data = match (script.copy_data(), terminal) {
+            (Ok(CopyData::Lines(lines)), _) => Ok(Some(lines)),
+            (Ok(CopyData::EndOfText), Some(terminal)) => {
                 if !was_begun {
                     crate::streams::tell(
                         "Enter data to be copied followed by a newline.\n\
                          End with a backslash and a period on a line by itself, or with Ctrl-D.",
                     );
                 }
-                let line = (terminal.borrow_mut())()?;
-                line.filter(|line| line.trim_ascii_end() != b"\\.")
+                let line = (terminal.borrow_mut())();
+                line.map(|line| line.filter(|line| line.trim_ascii_end() != b"\\."))
             }
-            (CopyData::End | CopyData::EndOfText, _) => None,
+            (Ok(CopyData::End | CopyData::EndOfText), _) => Ok(None),
+            (Err(error), _) => Err(error),
         };
-        *is_over = data.is_none();
-        Ok(data)
+        *is_over = !matches!(data, Ok(Some(_)));
+        data
     }
 
     /// Leaves the rest of the lines, which are no statements. If the statement has failed before it

@@ -6,7 +6,7 @@
 use super::constraint::{DEFAULT, domain_check_oid};
 use super::rows::{CLASS, CONSTRAINT, PROC, REWRITE, Rows, Sources, TYPE, text};
 use super::schema::default_oid;
-use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody};
+use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, is_typed};
 use crate::error::Result;
 use crate::types::{Datum, Kind, Type};
 use sql_bind::{Binder, Resolved, row_scope};
@@ -112,6 +112,7 @@ fn push(from: &Sources<'_>, (class, oid, column): Part, needed: Oid, rows: &mut 
         // A column or an argument has the rows of a table, or an array.
         Some(Body::Table(_) | Body::View(_)) | None if is_type => TYPE,
         Some(Body::Table(_) | Body::View(_) | Body::Sequence(_)) => CLASS,
+        None if is_typed(needed) => CLASS,
         _ => return,
     };
     // The columns of a table are no needs of its own checks.
