@@ -2,10 +2,10 @@
 //! loads too.
 //!
 //! One transaction at REPEATABLE READ reads everything, so a dump shows one moment; where a
-//! transaction is open, it is that one. Objects come in
-//! an order in which each finds what it needs (`order`): schemas, types, sequences, tables, functions,
-//! rows, constraints and indexes, foreign keys, views, values of sequences. Rows are COPY data.
-//! Roles and privileges are not in it; a dump of a database that has some says so, and fails.
+//! transaction is open, it is that one. Objects come in an order in which each finds what it needs
+//! (`order`): schemas, types, sequences, tables, functions, rows, constraints and indexes, foreign
+//! keys, views, values of sequences. Rows are COPY data. Roles and privileges are not in it; a dump
+//! of a database that has some says so, and fails.
 
 use super::order::{self, Content, Dependencies, Object};
 use super::shell::{Outcome, Shell};

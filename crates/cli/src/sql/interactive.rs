@@ -1,8 +1,8 @@
 //! The shell with a person in front of it.
 //!
 //! Lines are edited, completed and kept in a history, which is a file in the XDG state directory
-//! and open to its user only. Data of COPY are lines of the same editor, since it may have read them
-//! ahead. Without a terminal standard input is a script.
+//! and open to its user only. Data of COPY are lines of the same editor, since it may have read
+//! them ahead. Without a terminal standard input is a script.
 
 use super::complete::{NAMES, Typing};
 use super::shell::{Outcome, Shell};

@@ -4,9 +4,9 @@
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
 use super::rows::{
-    CLASS, CONSTRAINT, Maker, NAMESPACE, Rows, Sources, array, flag, small, text, vector,
+    CLASS, CONSTRAINT, DEFAULT, Maker, NAMESPACE, Rows, Sources, array, default_oid,
+    domain_check_oid, flag, small, text, vector,
 };
-use super::schema::default_oid;
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
     Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Names, Object, Oid,
@@ -22,9 +22,8 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_depend", dependencies),
 ];
 
-/// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
+/// Numbers of `pg_extension`, and of the extension that is there.
 const EXTENSION: Oid = 3079;
-pub(super) const DEFAULT: Oid = 2604;
 pub(super) const PLPGSQL: Oid = 13_559;
 
 /// Bits of `indoption`: the column descends, and its NULLs come first.
@@ -123,11 +122,6 @@ fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The number of a condition of a domain, which has none of its own.
-pub(super) fn domain_check_oid(domain: Oid, at: usize) -> Oid {
-    domain.wrapping_add((at as Oid) << 22)
 }
 
 /// The condition of a domain that has a number.

@@ -3,9 +3,10 @@
 //!
 //! Names in texts are looked up as they stand now, since the catalogue keeps no list of them.
 
-use super::constraint::{DEFAULT, domain_check_oid};
-use super::rows::{CLASS, CONSTRAINT, PROC, REWRITE, Rows, Sources, TYPE, text};
-use super::schema::default_oid;
+use super::rows::{
+    CLASS, CONSTRAINT, DEFAULT, PROC, REWRITE, Rows, Sources, TYPE, default_oid, domain_check_oid,
+    text,
+};
 use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, is_typed};
 use crate::error::Result;
 use crate::types::{Datum, Kind, Type};
