@@ -26,6 +26,7 @@ pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
 }
 
 fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result<()> {
+    files::refuse_inside(file, path)?;
     // A backup of pages begins with a checkpoint, which writes.
     let database = if args.pages {
         Database::open(path).map_err(anyhow::Error::from)

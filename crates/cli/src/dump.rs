@@ -25,6 +25,7 @@ use crate::files::{self, InputFile, OutputFile};
 use crate::output::{Cell, Facts, Format, counted};
 use crate::progress;
 use crate::reading;
+use crate::tables::is_of_sql;
 use anyhow::{Context, Result, bail};
 use delimited::{DUMP_VERSION, Loader};
 use indelible::{Database, NewDatabase, Partitioning, Table, TransactionOptions};
@@ -33,10 +34,19 @@ use std::io::Write;
 
 /// Runs `dump`.
 pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
+    files::refuse_inside(&args.file, &args.path)?;
     if args.sql {
         return dump_sql(args, format);
     }
     let database = reading::open(&args.path)?;
+    if let Some(table) = database.tables().iter().find(|table| is_of_sql(table)) {
+        let name = Some(table.name()).filter(|name| !name.starts_with('#'));
+        let name = name.map_or_else(String::new, |name| format!(" `{name}`"));
+        bail!(
+            "table{name} was made by SQL, whose definitions such a dump does not have; use `indelible dump --sql`, \
+             or `indelible backup` for a copy of everything"
+        );
+    }
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner("dumping");
     record(&mut out, &["indelible-dump", DUMP_VERSION])?;

@@ -13,8 +13,9 @@ use anyhow::Result;
 
 /// Runs the command.
 pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
+    files::refuse_inside(&args.file, &args.path)?;
     let database = reading::open(&args.path)?;
-    let table = tables::find(&database, &args.table)?;
+    let table = tables::find_rows(&database, &args.table, "`\\copy TABLE to FILE csv header`")?;
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner(format!("exporting {}", args.table));
     let names: Vec<String> = table

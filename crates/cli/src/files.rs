@@ -37,6 +37,36 @@ pub(crate) fn existing(force: bool) -> Existing {
     }
 }
 
+/// Fails if a file would be one in the directories of a database, where no other files belong: it
+/// may be one of the database's own.
+pub(crate) fn refuse_inside(file: &Path, database: &Path) -> Result<()> {
+    if is_standard(file) {
+        return Ok(());
+    }
+    // A link is followed, and a file that is not there yet has the folder that it will be in.
+    let target = std::fs::canonicalize(file).or_else(|_| {
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        std::fs::canonicalize(folder.unwrap_or(Path::new(".")))
+    });
+    let Ok(target) = target else {
+        return Ok(());
+    };
+    let directories = ["", "log", "archive"].map(|name| database.join(name));
+    for directory in directories.iter().filter(|directory| directory.is_dir()) {
+        let directory = std::fs::canonicalize(directory)?;
+        if target.starts_with(&directory) {
+            bail!(
+                "{} would be in {}, which belongs to the database; choose a file elsewhere",
+                file.display(),
+                directory.display()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Destination of a command's output.
 pub(crate) enum OutputFile {
     Standard(streams::Output),

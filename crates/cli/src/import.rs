@@ -9,9 +9,10 @@
 use crate::args::{ImportArgs, TextArgs};
 use crate::columns;
 use crate::failure::Usage;
-use crate::files::{Existing, OutputFile};
+use crate::files::{self, Existing, OutputFile};
 use crate::output::{Cell, Facts, Format, note, thousands};
 use crate::progress;
+use crate::tables;
 use anyhow::{Context, Result, bail};
 use delimited::{Dialect, Guess, Input, Inserted, Names, Passes, Problems, Reading};
 use indelible::{Column, Database, Options, Table};
@@ -61,6 +62,13 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         .tables()
         .into_iter()
         .find(|table| table.name() == args.table());
+    if existing.as_ref().is_some_and(tables::is_of_sql) {
+        tables::find_rows(
+            database,
+            args.table(),
+            "`\\copy TABLE from FILE csv header`",
+        )?;
+    }
     let created = existing.is_none();
     if !created && (args.types.is_some() || !args.primary_key.is_empty()) {
         return Err(Usage::error(format!(
@@ -145,6 +153,7 @@ fn rejects(args: &ImportArgs) -> Result<Option<OutputFile>> {
             "--rejects needs a file, because standard output tells what was imported",
         ));
     }
+    files::refuse_inside(path, &args.path)?;
     OutputFile::create(path, Existing::Refuse).map(Some)
 }
 

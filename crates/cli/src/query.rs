@@ -16,7 +16,7 @@ use std::ops::{Bound, ControlFlow};
 /// Runs `get`.
 pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
     let database = reading::open(&args.path)?;
-    let table = tables::find(&database, &args.table)?;
+    let table = tables::find_rows(&database, &args.table, "SELECT")?;
     let def = table.definition();
     let key = columns::key(&def, &def.primary_key, &args.key)?;
     if key.len() < def.primary_key.len() {
@@ -41,7 +41,7 @@ pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
 /// Runs `scan`.
 pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
     let database = reading::open(&args.path)?;
-    let table = tables::find(&database, &args.table)?;
+    let table = tables::find_rows(&database, &args.table, "SELECT")?;
     let def = table.definition();
     let key_columns = match &args.index {
         None => def.primary_key.clone(),

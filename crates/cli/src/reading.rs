@@ -48,7 +48,7 @@ fn linked(path: &Path) -> String {
 }
 
 /// Whether the missing right is that to write.
-fn cannot_write(error: &Error) -> bool {
+pub(crate) fn cannot_write(error: &Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<std::io::Error>() {

@@ -34,18 +34,44 @@ pub(crate) fn run_indexes(command: &IndexesCommand, format: Format) -> Result<()
 pub(crate) fn find(database: &Database, name: &str) -> Result<Table> {
     match database.table(name) {
         Err(indelible::Error::NoSuchTable { .. }) => {
-            let tables = database.tables().into_iter();
-            let names: Vec<String> = tables.map(|table| format!("`{}`", table.name())).collect();
+            let tables = database.tables();
+            // A table that SQL has rewritten has a name of its own for it.
+            let hidden = |table: &&Table| table.name().starts_with('#') && is_of_sql(table);
+            let has_hidden = tables.iter().any(|table| hidden(&table));
+            let names = tables.iter().filter(|table| !hidden(table));
+            let names: Vec<String> = names.map(|table| format!("`{}`", table.name())).collect();
+            let more = if has_hidden {
+                "; those of SQL are listed by `\\dt` in `indelible sql`"
+            } else {
+                ""
+            };
             match names.as_slice() {
+                [] if has_hidden => bail!("there is no table `{name}` here{more}"),
                 [] => bail!("there is no table `{name}`; the database has no tables yet"),
                 names => bail!(
-                    "there is no table `{name}`; the tables are {}",
+                    "there is no table `{name}`; the tables are {}{more}",
                     names.join(", ")
                 ),
             }
         }
         found => Ok(found?),
     }
+}
+
+/// Whether SQL keeps the definition of a table. Its columns here are not those that SQL shows.
+pub(crate) fn is_of_sql(table: &Table) -> bool {
+    table.definition().owner == Owner::Sql
+}
+
+/// The table of this name, to read or write its rows as the typed interface has them.
+pub(crate) fn find_rows(database: &Database, name: &str, instead: &str) -> Result<Table> {
+    let table = find(database, name)?;
+    if is_of_sql(&table) {
+        bail!(
+            "table `{name}` was made by SQL, and its values have their meaning there only; use {instead} in `indelible sql`"
+        );
+    }
+    Ok(table)
 }
 
 /// The table of this name, to change its definition here. The catalogue of SQL names its tables and

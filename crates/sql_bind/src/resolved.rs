@@ -215,6 +215,14 @@ impl Resolved {
         })
     }
 
+    /// Relations, functions and types that the text names.
+    pub fn objects(&self) -> impl Iterator<Item = Oid> + '_ {
+        self.log.found.values().filter_map(|found| match found {
+            Found::Object { oid, .. } | Found::Sequence { oid } => Some(*oid),
+            _ => None,
+        })
+    }
+
     /// Whether the text names a column of a table.
     pub fn names_column(&self, table: Oid, at: usize) -> bool {
         let mut found = self.log.found.iter();

@@ -84,7 +84,8 @@ pub(crate) enum Command {
                             NULL is an empty field, the empty text is \"\". More is in docs/csv.md."
     )]
     Export(ExportArgs),
-    /// Write the whole database (tables, NULLs, indexes) as one text file
+    /// Write the whole database (tables, NULLs, indexes) as one text file; what SQL has made needs
+    /// --sql
     #[command(
         after_help = "Examples:\n  indelible dump ./shop shop.dump\n  indelible dump ./shop shop.sql --sql"
     )]

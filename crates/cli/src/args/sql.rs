@@ -22,7 +22,12 @@ pub(crate) struct SqlArgs {
     /// Directory of the database, or a server: postgres://USER@HOST:PORT/DATABASE
     pub(crate) database: PathBuf,
     /// Run these statements instead of the shell; may be given several times
-    #[arg(short, long = "command", value_name = "SQL")]
+    #[arg(
+        short,
+        long = "command",
+        value_name = "SQL",
+        allow_hyphen_values = true
+    )]
     pub(crate) commands: Vec<String>,
     /// Run the statements of a file, after those of -c; `-` for standard input
     #[arg(short, long = "file", value_name = "FILE")]

@@ -3,17 +3,20 @@
 //! A command reads its line and nothing else, except for those that run the statement in front of
 //! them (`\g` and its kin). Names of tables and files may be quoted.
 
-use super::printer::{Input, Out};
-use super::shell::{Data, Outcome, Shell};
-use super::{describe, dump, edit};
-use crate::files::InputFile;
+use super::branch::truth;
+use super::failure::{FileFailure, NamedFile, failure_of};
+use super::printer::Out;
+use super::shell::{Outcome, Shell};
+use super::{copy, describe, dump, edit};
+use crate::files::{InputFile, is_standard};
 use crate::output::{FormatName, stdout};
 use anyhow::Result;
 use clap::ValueEnum;
 use client::script::Script;
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// Most scripts that read each other.
@@ -29,46 +32,106 @@ Statements end with a semicolon. Ctrl-C stops one, Ctrl-D ends the shell.
   .dump                everything as a script of SQL   [NAME]
   .import FILE TABLE   rows of a CSV file with a header
   \\copy TABLE from FILE | to FILE   COPY with a file of this machine
-  .read FILE, \\i FILE  run a script
+  .read FILE, \\i FILE  run a script; \\ir FILE one beside the script that says so
   .mode FORMAT         text, json, csv, markdown, line, tsv
   \\x                   a value a line, on or off
   .timer, \\timing      times of statements, on or off
   \\g [FILE]            run the statement, or the last one again; \\gx a value a line
+  \\gexec              run the values of its rows as statements
   \\gset [PREFIX]       keep the row in variables, used as :name or :'name'
   \\watch [SECONDS]     run the statement again and again, until Ctrl-C
-  \\e                   write the statement in $VISUAL or $EDITOR
+  \\e [FILE]            write the statement, or a file, in $VISUAL or $EDITOR
+  \\p, \\r               show or forget the statement that is under way
+  \\if, \\elif, \\else, \\endif   parts of scripts that run or do not
   \\o [FILE]            results go to a file
-  \\set NAME VALUE, \\unset NAME, \\echo TEXT
+  \\set NAME VALUE, \\unset NAME, \\echo TEXT, \\warn TEXT
+  \\cd FOLDER, \\! COMMAND   the folder of files, a command of the system
   \\nvm                 fences, flushed lines and bytes of the last commit
   \\errverbose          the last error with its SQLSTATE
   \\q, .quit            the end
 ";
 
-/// Runs a command. `place` is that of the command in a file.
+/// Runs a command. `place` is that of the command in a file; the flag tells whether the script is
+/// a file.
 pub(super) fn run(
     shell: &mut Shell,
     line: &str,
-    script: &mut Script<'_>,
+    (script, is_file): (&mut Script<'_>, bool),
     place: &str,
 ) -> Result<Outcome> {
     let (name, rest) = match line.split_once(char::is_whitespace) {
         Some((name, rest)) => (name, rest.trim()),
         None => (line, ""),
     };
+    // A semicolon after a command has no meaning, and people write it.
+    let name = name.trim_end_matches(';');
+    if shell.restricted.is_some() && name != "\\unrestrict" {
+        let sentence = "backslash commands are restricted; only \\unrestrict is allowed";
+        return Ok(shell.refuse(place, sentence));
+    }
     let words = words(rest);
+    if let Some(outcome) = setting(shell, name, &words, place) {
+        return Ok(outcome);
+    }
+    if prints(shell, name, &words, script)? {
+        shell.out.flush()?;
+        return Ok(Outcome::Done);
+    }
     let word = |at: usize| words.get(at).map_or("", String::as_str);
     match name {
         "\\q" | ".quit" | ".exit" => shell.is_over = true,
-        "\\?" | ".help" | "\\h" | "\\help" => write!(shell.out, "{HELP}")?,
-        "\\x" => set_flag(&mut shell.is_expanded, word(0)),
-        "\\timing" | ".timer" => set_flag(&mut shell.has_timer, word(0)),
-        ".mode" => return Ok(mode(shell, word(0), place)),
-        "\\pset" if word(0) == "format" => return Ok(mode(shell, word(1), place)),
-        "\\echo" | "\\qecho" => writeln!(shell.out, "{}", words.join(" "))?,
-        "\\set" => {
-            let value = words.get(1..).unwrap_or_default().concat();
-            shell.variables.insert(word(0).to_owned(), value);
+        "\\r" => drop(script.take_buffer()),
+        "\\!" => return run_program(shell, rest, place),
+        "\\o" | ".output" => return redirect(shell, word(0), place),
+        "\\i" | ".read" => return read(shell, word(0), place),
+        "\\ir" => return read_beside(shell, word(0), place),
+        "\\nvm" => return nvm(shell, place),
+        "\\copy" => return copy::copy(shell, rest, (script, is_file), place),
+        ".import" => return copy::import(shell, &words, place),
+        ".tables" => return describe::names(shell, describe::first_pattern(rest)),
+        ".schema" => return dump::schema(shell, word(0)),
+        ".dump" => return dump::all(shell, word(0)),
+        "\\e" => return Ok(edit::edit(shell, script, word(0), place)),
+        "\\g" | "\\gx" | "\\gset" | "\\gexec" | "\\watch" => {
+            let text = statement_under_way(shell, script).to_owned();
+            script.take_buffer();
+            return again(shell, name, &text, word(0), place);
         }
+        _ if name.starts_with("\\d") || name.starts_with("\\l") => {
+            let pattern = describe::first_pattern(rest);
+            return match describe::describe(shell, &name[1..], pattern)? {
+                Some(outcome) => Ok(outcome),
+                None => Ok(unknown(shell, name, place)),
+            };
+        }
+        _ => return Ok(unknown(shell, name, place)),
+    }
+    Ok(Outcome::Done)
+}
+
+/// Runs a command that changes a setting of the shell; none if it is another one.
+fn setting(shell: &mut Shell, name: &str, words: &[String], place: &str) -> Option<Outcome> {
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    match name {
+        "\\x" => {
+            return Some(set_flag(
+                shell,
+                |shell| &mut shell.is_expanded,
+                word(0),
+                place,
+            ));
+        }
+        "\\timing" | ".timer" => {
+            return Some(set_flag(
+                shell,
+                |shell| &mut shell.has_timer,
+                word(0),
+                place,
+            ));
+        }
+        ".mode" => return Some(mode(shell, word(0), place)),
+        "\\pset" if word(0) == "format" => return Some(mode(shell, word(1), place)),
+        "\\set" if !words.is_empty() => return Some(set(shell, words, place)),
         "\\unset" => {
             shell.variables.remove(word(0));
         }
@@ -77,10 +140,34 @@ pub(super) fn run(
                 shell.variables.insert(word(0).to_owned(), value);
             }
         }
-        "\\o" | ".output" => return redirect(shell, word(0), place),
-        "\\i" | "\\ir" | ".read" => return read(shell, word(0), place),
-        "\\p" => writeln!(shell.out, "{}", shell.last)?,
-        "\\r" => drop(script.take_buffer()),
+        "\\restrict" if word(0).is_empty() => {
+            return Some(shell.refuse(place, "\\restrict: missing key"));
+        }
+        "\\restrict" => shell.restricted = Some(word(0).to_owned()),
+        "\\unrestrict" => return Some(unrestrict(shell, word(0), place)),
+        "\\cd" => return Some(change_directory(shell, word(0), place)),
+        "\\encoding" if word(0).to_ascii_uppercase().replace('-', "") == "UTF8" => {}
+        _ => return None,
+    }
+    Some(Outcome::Done)
+}
+
+/// Runs a command that only prints; false if it is another one.
+fn prints(shell: &mut Shell, name: &str, words: &[String], script: &Script<'_>) -> Result<bool> {
+    match name {
+        "\\?" | ".help" | "\\h" | "\\help" => write!(shell.out, "{HELP}")?,
+        "\\echo" | "\\qecho" => writeln!(shell.out, "{}", words.join(" "))?,
+        "\\warn" => crate::streams::tell(&words.join(" ")),
+        "\\set" => {
+            for (name, value) in &shell.variables {
+                writeln!(shell.out, "{name} = '{value}'")?;
+            }
+        }
+        "\\encoding" if words.is_empty() => writeln!(shell.out, "UTF8")?,
+        "\\p" => {
+            let text = statement_under_way(shell, script).to_owned();
+            writeln!(shell.out, "{text}")?;
+        }
         "\\conninfo" => writeln!(shell.out, "You are connected to \"{}\".", shell.name)?,
         "\\errverbose" => match shell.last_error.clone() {
             Some(error) => {
@@ -88,39 +175,92 @@ pub(super) fn run(
             }
             None => writeln!(shell.out, "There is no previous error.")?,
         },
-        "\\nvm" => return nvm(shell, place),
-        "\\copy" => return copy(shell, rest, place),
-        ".import" => return import(shell, &words, place),
-        ".tables" => return describe::names(shell, word(0)),
-        ".schema" => return dump::schema(shell, word(0)),
-        ".dump" => return dump::all(shell, word(0)),
-        "\\e" => return edit::edit(shell, script, place),
-        "\\g" | "\\gx" | "\\gset" | "\\watch" => {
-            let text = statement_before(shell, script);
-            return again(shell, name, &text, word(0), place);
-        }
-        _ if name.starts_with("\\d") || name.starts_with("\\l") => {
-            return match describe::describe(shell, &name[1..], word(0))? {
-                Some(outcome) => Ok(outcome),
-                None => Ok(unknown(shell, name, place)),
-            };
-        }
-        _ => return Ok(unknown(shell, name, place)),
+        _ => return Ok(false),
     }
-    shell.out.flush()?;
-    Ok(Outcome::Done)
+    Ok(true)
 }
 
 fn unknown(shell: &mut Shell, name: &str, place: &str) -> Outcome {
     shell.refuse(place, &format!("invalid command {name}\nTry \\? for help."))
 }
 
-fn set_flag(flag: &mut bool, word: &str) {
-    *flag = match word {
-        "on" => true,
-        "off" => false,
-        _ => !*flag,
+fn set_flag(
+    shell: &mut Shell,
+    flag: impl Fn(&mut Shell) -> &mut bool,
+    word: &str,
+    place: &str,
+) -> Outcome {
+    let value = match word {
+        "" => !*flag(shell),
+        word => match truth(word) {
+            Some(value) => value,
+            None => {
+                return shell.refuse(
+                    place,
+                    &format!("there is no setting `{word}`; use on or off"),
+                );
+            }
+        },
     };
+    *flag(shell) = value;
+    Outcome::Done
+}
+
+/// Sets a variable. Those by which PostgreSQL's shell runs statements in another way do so here, or
+/// are refused.
+fn set(shell: &mut Shell, words: &[String], place: &str) -> Outcome {
+    let (name, value) = (words[0].clone(), words[1..].concat());
+    let is_on = truth(&value);
+    let refused = match name.as_str() {
+        "AUTOCOMMIT" if is_on == Some(false) => "each statement commits for itself; write BEGIN",
+        "ON_ERROR_ROLLBACK" if is_on != Some(false) => "write SAVEPOINT and ROLLBACK TO",
+        "SINGLELINE" | "SINGLESTEP" if is_on != Some(false) => "a statement ends with a semicolon",
+        _ => "",
+    };
+    if !refused.is_empty() {
+        return shell.refuse(
+            place,
+            &format!("\\set {name} {value} is not supported; {refused}"),
+        );
+    }
+    if name == "ON_ERROR_STOP" {
+        shell.keeps_going = is_on == Some(false);
+    }
+    shell.variables.insert(name, value);
+    Outcome::Done
+}
+
+fn unrestrict(shell: &mut Shell, key: &str, place: &str) -> Outcome {
+    match shell.restricted.as_deref() {
+        None => shell.refuse(place, "\\unrestrict: not currently in restricted mode"),
+        Some(known) if known != key => shell.refuse(place, "\\unrestrict: wrong key"),
+        Some(_) => {
+            shell.restricted = None;
+            Outcome::Done
+        }
+    }
+}
+
+fn change_directory(shell: &mut Shell, folder: &str, place: &str) -> Outcome {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let folder = if folder.is_empty() { &home } else { folder };
+    match std::env::set_current_dir(folder) {
+        Ok(()) => Outcome::Done,
+        Err(error) => shell.refuse(place, &format!("cannot change to {folder}: {error}")),
+    }
+}
+
+/// Runs a command of the system's shell, or that shell.
+fn run_program(shell: &mut Shell, command: &str, place: &str) -> Result<Outcome> {
+    shell.out.flush()?;
+    let mut program = Command::new("sh");
+    if !command.is_empty() {
+        program.args(["-c", command]);
+    }
+    Ok(match program.status() {
+        Ok(_) => Outcome::Done,
+        Err(error) => shell.refuse(place, &format!("cannot run sh: {error}")),
+    })
 }
 
 fn mode(shell: &mut Shell, word: &str, place: &str) -> Outcome {
@@ -149,7 +289,7 @@ fn nvm(shell: &mut Shell, place: &str) -> Result<Outcome> {
 }
 
 /// The words of a line: quotes of either kind keep blanks, and two are one.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut letters = text.chars().peekable();
     loop {
@@ -185,11 +325,56 @@ fn redirect(shell: &mut Shell, file: &str, place: &str) -> Result<Outcome> {
         shell.out = Out::new(stdout());
         return Ok(Outcome::Done);
     }
+    if file.starts_with('|') {
+        let sentence = "results do not go to programs from here; \
+                        send standard output of `indelible sql` there, or use a file";
+        return Ok(shell.refuse(place, sentence));
+    }
+    if let Err(error) = crate::files::refuse_inside(Path::new(file), &shell.directory) {
+        return Ok(shell.refuse(place, &crate::failure::sentence(&error)));
+    }
     match File::create(file) {
-        Ok(file) => shell.out = Out::new(std::io::BufWriter::new(file)),
+        Ok(open) => {
+            let name = file.to_owned();
+            shell.out = Out::new(BufWriter::new(NamedFile { file: open, name }));
+        }
         Err(error) => return Ok(shell.refuse(place, &format!("cannot write {file}: {error}"))),
     }
     Ok(Outcome::Done)
+}
+
+/// Runs something whose results go to a file.
+pub(super) fn into_file(
+    shell: &mut Shell,
+    file: &str,
+    place: &str,
+    work: impl FnOnce(&mut Shell) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let before = shell.out.clone();
+    if redirect(shell, file, place)? == Outcome::Failed {
+        return Ok(Outcome::Failed);
+    }
+    let mut outcome = work(shell);
+    if outcome.is_ok()
+        && let Err(error) = shell.out.flush()
+    {
+        outcome = Err(error.into());
+    }
+    shell.out = before;
+    match outcome {
+        Err(error) => match failure_of(&error).cloned() {
+            Some(FileFailure { sentence, .. }) => Ok(shell.refuse(place, &sentence)),
+            None => Err(error),
+        },
+        outcome => outcome,
+    }
+}
+
+/// Runs a script whose name counts from the folder of the script that names it.
+fn read_beside(shell: &mut Shell, file: &str, place: &str) -> Result<Outcome> {
+    let folder = shell.folders.last().cloned().unwrap_or_default();
+    let path = folder.join(file);
+    read(shell, &path.to_string_lossy(), place)
 }
 
 /// Runs a script.
@@ -202,32 +387,52 @@ pub(super) fn read(shell: &mut Shell, file: &str, place: &str) -> Result<Outcome
             ),
         ));
     }
-    let mut bytes = Vec::new();
-    let read = InputFile::open(Path::new(file)).and_then(|mut input| {
-        input.bytes.read_to_end(&mut bytes)?;
-        Ok(input.name)
-    });
-    let name = match read {
-        Ok(name) => name,
-        Err(error) => return Ok(shell.refuse(place, &crate::failure::sentence(&error))),
+    let path = Path::new(file);
+    let (mut script, name) = if is_standard(path) {
+        (
+            Script::of_lines(Box::new(standard_line)),
+            "standard input".to_owned(),
+        )
+    } else {
+        let input = match InputFile::open(path) {
+            Ok(input) => input,
+            Err(error) => return Ok(shell.refuse(place, &crate::failure::sentence(&error))),
+        };
+        let name = input.name.clone();
+        let file = BufReader::new(input.bytes);
+        let mut file = NamedFile {
+            file,
+            name: input.name,
+        };
+        (Script::of_lines(Box::new(move || file.line())), name)
     };
-    let Ok(text) = String::from_utf8(bytes) else {
-        return Ok(shell.refuse(
-            place,
-            &format!("{name} is not UTF-8; convert it, for example with iconv"),
-        ));
-    };
+    // The scripts of a person are no lines of this person.
+    let terminal = shell.terminal.take();
     shell.depth += 1;
-    let outcome = shell.run(&text, Some(&name));
+    shell
+        .folders
+        .push(path.parent().unwrap_or(Path::new("")).to_owned());
+    let outcome = shell.run_script(&mut script, Some(&name));
+    shell.folders.pop();
     shell.depth -= 1;
+    shell.terminal = terminal;
+    // The end of a script is not that of those who read it.
+    shell.is_over = false;
     outcome
 }
 
+/// The next line of standard input, which others may read as well.
+fn standard_line() -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    std::io::stdin().lock().read_until(b'\n', &mut line)?;
+    Ok(Some(line).filter(|line| !line.is_empty()))
+}
+
 /// The statement that is under way, or else the last one.
-fn statement_before(shell: &Shell, script: &mut Script<'_>) -> String {
-    let text = script.take_buffer();
+fn statement_under_way<'a>(shell: &'a Shell, script: &'a Script<'_>) -> &'a str {
+    let text = script.buffer();
     if text.trim().is_empty() {
-        shell.last.clone()
+        &shell.last
     } else {
         text
     }
@@ -237,21 +442,35 @@ fn again(shell: &mut Shell, name: &str, text: &str, word: &str, place: &str) -> 
     match name {
         "\\gset" => keep_row(shell, text, word, place),
         "\\watch" => watch(shell, text, word, place),
+        "\\gexec" => run_values(shell, text, place),
         _ => {
-            let (out, was_expanded) = (shell.out.clone(), shell.is_expanded);
+            let was_expanded = shell.is_expanded;
             shell.is_expanded |= name == "\\gx";
-            let redirected = match word {
-                "" => Outcome::Done,
-                file => redirect(shell, file, place)?,
+            let outcome = match word {
+                "" => shell.statement(text, place),
+                file => into_file(shell, file, place, |shell| shell.statement(text, place)),
             };
-            let outcome = match redirected {
-                Outcome::Done => shell.statement(text, place, None)?,
-                Outcome::Failed => Outcome::Failed,
-            };
-            (shell.out, shell.is_expanded) = (out, was_expanded);
-            Ok(outcome)
+            shell.is_expanded = was_expanded;
+            outcome
         }
     }
+}
+
+/// Runs each value of the rows of a statement as a statement.
+fn run_values(shell: &mut Shell, text: &str, place: &str) -> Result<Outcome> {
+    let text =
+        client::script::substitute(text, |name| shell.variables.get(name).cloned()).into_owned();
+    let Some(answers) = shell.ask(&text)? else {
+        return Ok(Outcome::Failed);
+    };
+    let rows = answers.last().map(|answer| answer.rows.clone());
+    let mut outcome = Outcome::Done;
+    for value in rows.unwrap_or_default().into_iter().flatten().flatten() {
+        if outcome == Outcome::Done || shell.keeps_going {
+            outcome = outcome.and(shell.statement(&value, place)?);
+        }
+    }
+    Ok(outcome)
 }
 
 /// Keeps the only row of a statement in variables named by its columns.
@@ -293,103 +512,13 @@ fn watch(shell: &mut Shell, text: &str, seconds: &str, place: &str) -> Result<Ou
         }
     };
     loop {
-        if shell.statement(text, place, None)? == Outcome::Failed {
+        if shell.statement(text, place)? == Outcome::Failed {
             return Ok(Outcome::Failed);
         }
         if !super::interrupt::sleep(pause) {
             return Ok(Outcome::Done);
         }
     }
-}
-
-/// `\copy`: a COPY whose file is read or written here.
-fn copy(shell: &mut Shell, rest: &str, place: &str) -> Result<Outcome> {
-    let Some((target, direction, file, options)) = copy_parts(rest) else {
-        return Ok(shell.refuse(
-            place,
-            "\\copy: write `\\copy TABLE from FILE OPTIONS`, or `to FILE`",
-        ));
-    };
-    let statement = |stream: &str| format!("COPY {target} {direction} {stream} {options}");
-    if direction == "from" {
-        if file == "stdin" {
-            return shell.statement_from(
-                &statement("STDIN"),
-                place,
-                &mut Data::Given(Input::Lines),
-            );
-        }
-        return match File::open(&file) {
-            Ok(open) => {
-                let mut data = Data::Given(Input::File(Box::new(BufReader::new(open))));
-                shell.statement_from(&statement("STDIN"), place, &mut data)
-            }
-            Err(error) => Ok(shell.refuse(place, &format!("cannot read {file}: {error}"))),
-        };
-    }
-    let out = shell.out.clone();
-    let redirected = match file.as_str() {
-        "stdout" => Outcome::Done,
-        file => redirect(shell, file, place)?,
-    };
-    let outcome = match redirected {
-        Outcome::Done => shell.statement(&statement("STDOUT"), place, None)?,
-        Outcome::Failed => Outcome::Failed,
-    };
-    shell.out = out;
-    Ok(outcome)
-}
-
-/// Target, `from` or `to`, file, and options of a `\copy`. The target may be a query in
-/// parentheses.
-fn copy_parts(text: &str) -> Option<(String, &'static str, String, String)> {
-    let mut depth = 0_i32;
-    let mut at = 0;
-    for token in client::script::tokens(text) {
-        match token.text {
-            "(" => depth += 1,
-            ")" => depth -= 1,
-            word if depth == 0 && at > 0 => {
-                let direction = ["from", "to"]
-                    .into_iter()
-                    .find(|name| word.eq_ignore_ascii_case(name));
-                if let Some(direction) = direction {
-                    let rest = text[at + word.len()..].trim_start();
-                    let end = match rest.strip_prefix('\'') {
-                        Some(quoted) => quoted.find('\'')? + 2,
-                        None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
-                    };
-                    let file = words(&rest[..end]).pop()?;
-                    return Some((
-                        text[..at].trim().to_owned(),
-                        direction,
-                        file,
-                        rest[end..].trim().to_owned(),
-                    ));
-                }
-            }
-            _ => {}
-        }
-        at += token.text.len();
-    }
-    None
-}
-
-/// `.import`: rows of a CSV file.
-fn import(shell: &mut Shell, words: &[String], place: &str) -> Result<Outcome> {
-    let [file, table] = words else {
-        return Ok(shell.refuse(place, ".import: write `.import FILE TABLE`"));
-    };
-    let input = match InputFile::open(Path::new(file)) {
-        Ok(input) => input,
-        Err(error) => return Ok(shell.refuse(place, &crate::failure::sentence(&error))),
-    };
-    let text = format!(
-        "COPY {} FROM STDIN (FORMAT csv, HEADER true)",
-        dump::quoted_path(table)
-    );
-    let mut data = Data::Given(Input::File(Box::new(BufReader::new(input.bytes))));
-    shell.statement_from(&text, place, &mut data)
 }
 
 #[cfg(test)]
@@ -404,24 +533,5 @@ mod tests {
         );
         assert_eq!(words("'' x"), ["", "x"]);
         assert_eq!(words(""), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_copy_has_a_target_a_file_and_options() {
-        let parts = |text: &str| {
-            copy_parts(text).map(|(target, direction, file, options)| {
-                format!("{target}|{direction}|{file}|{options}")
-            })
-        };
-        assert_eq!(
-            parts("t(a, b) FROM 'x y.csv' csv header").unwrap(),
-            "t(a, b)|from|x y.csv|csv header"
-        );
-        assert_eq!(
-            parts("(select a from t) to stdout").unwrap(),
-            "(select a from t)|to|stdout|"
-        );
-        assert_eq!(parts("t to"), None);
-        assert_eq!(parts("t x"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! catalogue, read again after a statement that may have changed it. A line ends the input when it
 //! ends a statement or is a command, so the editor keeps a statement of several lines together.
 
+use super::dump::quoted;
 use client::script::{Kind, is_complete, tokens};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -32,6 +33,8 @@ pub(super) const KEYWORDS: &[&str] = &[
 
 const COMMANDS: &[&str] = &[
     "\\?",
+    "\\!",
+    "\\cd",
     "\\conninfo",
     "\\copy",
     "\\d",
@@ -45,24 +48,36 @@ const COMMANDS: &[&str] = &[
     "\\dv",
     "\\e",
     "\\echo",
+    "\\elif",
+    "\\else",
+    "\\endif",
     "\\errverbose",
     "\\g",
+    "\\getenv",
+    "\\gexec",
     "\\gset",
     "\\gx",
     "\\i",
+    "\\if",
+    "\\ir",
     "\\l",
     "\\nvm",
     "\\o",
+    "\\p",
     "\\q",
+    "\\r",
     "\\set",
     "\\timing",
     "\\unset",
+    "\\warn",
     "\\watch",
     "\\x",
     ".dump",
+    ".exit",
     ".help",
     ".import",
     ".mode",
+    ".output",
     ".quit",
     ".read",
     ".schema",
@@ -73,13 +88,14 @@ const COMMANDS: &[&str] = &[
 /// Commands whose words are names of files.
 const FILE_COMMANDS: &[&str] = &["\\i ", "\\ir ", ".read ", ".import ", "\\o ", "\\copy "];
 
-/// The statement that asks for the names of tables, columns and functions.
+/// The statement that asks for the names of tables, columns, functions and schemas.
 pub(super) const NAMES: &str = "\
     SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relkind IN ('r', 'v', 'S', 'm', 'p') AND n.nspname <> 'information_schema' \
     UNION SELECT a.attname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE a.attnum > 0 AND n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' \
+    UNION SELECT p.proname FROM pg_catalog.pg_proc p UNION SELECT n.nspname FROM pg_catalog.pg_namespace n \
     ORDER BY 1 LIMIT 10000";
 
 /// Helps a person who types.
@@ -87,6 +103,8 @@ pub(super) struct Typing {
     /// Names of the catalogue.
     pub(super) names: Vec<String>,
     pub(super) has_colours: bool,
+    /// Whether the lines are data, and no statements.
+    pub(super) are_data: bool,
     files: FilenameCompleter,
 }
 
@@ -95,6 +113,7 @@ impl Typing {
         Self {
             names: Vec::new(),
             has_colours,
+            are_data: false,
             files: FilenameCompleter::new(),
         }
     }
@@ -130,12 +149,16 @@ impl Typing {
                 word.to_ascii_lowercase()
             }
         });
-        let names = self
-            .names
-            .iter()
-            .filter(|name| name.starts_with(begun))
-            .cloned();
-        (start, names.chain(words).collect())
+        let names = self.names.iter();
+        let names = names.filter(|name| name.starts_with(begun));
+        if line[..start].ends_with('"') {
+            let names = names.map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+            return (start - 1, names.collect());
+        }
+        let mut found: Vec<String> = names.map(|name| quoted(name)).collect();
+        let words: Vec<String> = words.filter(|word| !found.contains(word)).collect();
+        found.extend(words);
+        (start, found)
     }
 }
 
@@ -148,6 +171,14 @@ impl Completer for Typing {
         at: usize,
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let pair = |text: String| Pair {
+            display: text.clone(),
+            replacement: text,
+        };
+        // The key of completion is a separator there.
+        if self.are_data {
+            return Ok((at, vec![pair("\t".to_owned())]));
+        }
         if FILE_COMMANDS
             .iter()
             .any(|command| line.starts_with(command))
@@ -155,10 +186,6 @@ impl Completer for Typing {
             return self.files.complete(line, at, context);
         }
         let (start, found) = self.candidates(&line[..at]);
-        let pair = |text: String| Pair {
-            display: text.clone(),
-            replacement: text,
-        };
         Ok((start, found.into_iter().map(pair).collect()))
     }
 }
@@ -169,7 +196,7 @@ impl Hinter for Typing {
 
 impl Highlighter for Typing {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        if !self.has_colours {
+        if !self.has_colours || self.are_data {
             return line.into();
         }
         let is_keyword = |text: &str| KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
@@ -192,7 +219,11 @@ impl Highlighter for Typing {
 
 impl Validator for Typing {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if is_complete(context.input()) {
+        let is_word = |word| context.input().trim().trim_end_matches(';') == word;
+        let is_complete = self.are_data
+            || is_complete(context.input())
+            || ["quit", "exit", "help"].into_iter().any(is_word);
+        Ok(if is_complete {
             ValidationResult::Valid(None)
         } else {
             ValidationResult::Incomplete
@@ -217,6 +248,14 @@ mod tests {
         assert_eq!(found("select o.order").0, 9);
         assert_eq!(found("\\ti"), (0, vec!["\\timing".to_owned()]));
         assert_eq!(found("select "), (7, vec![]));
+        typing.names = vec!["Order".to_owned(), "order".to_owned()];
+        let found = |line: &str| typing.candidates(line);
+        assert_eq!(found("select * from Or").1, ["\"Order\"", "OR", "ORDER"]);
+        assert_eq!(
+            found("select * from \"Or"),
+            (14, vec!["\"Order\"".to_owned()])
+        );
+        assert_eq!(found("select * from ord").1, ["\"order\"", "order"]);
     }
 
     #[test]

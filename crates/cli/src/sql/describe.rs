@@ -92,7 +92,7 @@ fn object_list(command: &str, pattern: &str) -> String {
         ),
         "dn" => (
             "SELECT n.nspname AS \"Name\", pg_catalog.pg_get_userbyid(n.nspowner) AS \"Owner\" \
-             FROM pg_catalog.pg_namespace n WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'",
+             FROM pg_catalog.pg_namespace n WHERE n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'indelible')",
             "",
             "n.nspname",
             "true",
@@ -110,7 +110,8 @@ fn object_list(command: &str, pattern: &str) -> String {
             "SELECT n.nspname AS \"Schema\", pg_catalog.format_type(t.oid, NULL) AS \"Name\", \
              CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'c' THEN 'composite' ELSE 'base' END AS \"Kind\" \
              FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-             WHERE t.typtype IN ('e', 'd', 'b') AND t.typname !~ '^_'",
+             WHERE (t.typtype IN ('e', 'd', 'b') OR t.typtype = 'c' AND \
+             (SELECT c.relkind = 'c' FROM pg_catalog.pg_class c WHERE c.oid = t.typrelid)) AND t.typname !~ '^_'",
             "n.nspname",
             "t.typname",
             "pg_catalog.pg_type_is_visible(t.oid)",
@@ -147,11 +148,23 @@ fn condition(pattern: &str, schema: &str, name: &str, visible: &str) -> String {
     }
 }
 
+/// The first word of the arguments of a command, with the quotes of its names.
+pub(super) fn first_pattern(arguments: &str) -> &str {
+    let mut is_quoted = false;
+    let end = arguments.find(|letter: char| {
+        is_quoted ^= letter == '"';
+        !is_quoted && (letter.is_whitespace() || letter == ';')
+    });
+    &arguments[..end.unwrap_or(arguments.len())]
+}
+
 /// The regular expressions of schema and name.
 fn split_pattern(pattern: &str) -> (Option<String>, String) {
     let (mut schema, mut part, mut is_quoted) = (None, String::new(), false);
-    for letter in pattern.chars() {
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
         match letter {
+            '"' if is_quoted && letters.next_if_eq(&'"').is_some() => part.push('"'),
             '"' => is_quoted = !is_quoted,
             '.' if !is_quoted => schema = Some(std::mem::take(&mut part)),
             '*' if !is_quoted => part.push_str(".*"),
@@ -242,13 +255,21 @@ fn relation(
         );
     }
     let _ = writeln!(text, "{}", listing.text());
-    if matches!(kind, "r" | "p") {
-        for (title, query) in parts_of(oid) {
-            let Some(lines) = shell.ask(&query)? else {
-                return Ok(Outcome::Failed);
-            };
-            push_lines(&mut text, title, lines.last());
-        }
+    let parts = match kind {
+        "r" | "p" => parts_of(oid),
+        "m" => parts_of(oid).into_iter().take(1).collect(),
+        "i" | "I" => vec![(
+            "Definition:",
+            format!("SELECT pg_catalog.pg_get_indexdef({oid})"),
+        )],
+        "S" => sequence_of(oid),
+        _ => Vec::new(),
+    };
+    for (title, query) in parts {
+        let Some(lines) = shell.ask(&query)? else {
+            return Ok(Outcome::Failed);
+        };
+        push_lines(&mut text, title, lines.last());
     }
     if kind == "v" && is_long {
         let query = format!("SELECT pg_catalog.pg_get_viewdef({oid}, true)");
@@ -290,8 +311,59 @@ fn columns_of(oid: &str) -> String {
     )
 }
 
-/// The lists below the columns of a table: titles, and queries of one column.
-fn parts_of(oid: &str) -> [(&'static str, String); 4] {
+/// A list below the columns of a relation: its title, and a query of one column.
+type Part = (&'static str, String);
+
+/// The options of a sequence, and its column.
+fn sequence_of(oid: &str) -> Vec<Part> {
+    let options = format!(
+        "SELECT pg_catalog.format_type(s.seqtypid, NULL) || ', start ' || s.seqstart || ', increment ' || s.seqincrement || \
+         ', minimum ' || s.seqmin || ', maximum ' || s.seqmax || CASE WHEN s.seqcycle THEN ', cycles' ELSE '' END || \
+         ', cache ' || s.seqcache FROM pg_catalog.pg_sequence s WHERE s.seqrelid = {oid}"
+    );
+    let owner = format!(
+        "SELECT d.refobjid::pg_catalog.regclass || '.' || a.attname FROM pg_catalog.pg_depend d \
+         JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
+         WHERE d.classid = 1259 AND d.objid = {oid} AND d.refclassid = 1259 AND d.deptype IN ('a', 'i')"
+    );
+    vec![("Options:", options), ("Owned by:", owner)]
+}
+
+/// The families of a table: its key of partitions, and the tables above and below it.
+fn family_of(oid: &str) -> [Part; 5] {
+    let related = |shown: &str, own: &str, condition: &str| {
+        format!(
+            "SELECT i.{shown}::pg_catalog.regclass || coalesce(' ' || pg_catalog.pg_get_expr(c.relpartbound, c.oid), '') \
+             FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid \
+             WHERE i.{own} = {oid} AND {condition} ORDER BY i.inhseqno, 1"
+        )
+    };
+    let key = format!(
+        "SELECT pg_catalog.pg_get_partkeydef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid = {oid} AND c.relkind = 'p'"
+    );
+    [
+        ("Partition key:", key),
+        (
+            "Partition of:",
+            related("inhparent", "inhrelid", "c.relispartition"),
+        ),
+        (
+            "Inherits:",
+            related("inhparent", "inhrelid", "NOT c.relispartition"),
+        ),
+        (
+            "Partitions:",
+            related("inhrelid", "inhparent", "c.relispartition"),
+        ),
+        (
+            "Child tables:",
+            related("inhrelid", "inhparent", "NOT c.relispartition"),
+        ),
+    ]
+}
+
+/// The lists below the columns of a table.
+fn parts_of(oid: &str) -> Vec<Part> {
     let constraints = |column: &str, kind: char, before: &str| {
         format!(
             "SELECT {before} '\"' || r.conname || '\" ' || pg_catalog.pg_get_constraintdef(r.oid, true) \
@@ -308,7 +380,7 @@ fn parts_of(oid: &str) -> [(&'static str, String); 4] {
          LEFT JOIN pg_catalog.pg_constraint r ON r.conindid = i.indexrelid AND r.contype IN ('p', 'u') \
          WHERE i.indrelid = {oid} ORDER BY i.indisprimary DESC, c.relname"
     );
-    [
+    let own = [
         ("Indexes:", indexes),
         ("Check constraints:", constraints("conrelid", 'c', "")),
         ("Foreign-key constraints:", constraints("conrelid", 'f', "")),
@@ -320,7 +392,8 @@ fn parts_of(oid: &str) -> [(&'static str, String); 4] {
                 "'TABLE ' || r.conrelid::pg_catalog.regclass || ' CONSTRAINT ' ||",
             ),
         ),
-    ]
+    ];
+    own.into_iter().chain(family_of(oid)).collect()
 }
 
 /// `.tables`: names only.
@@ -351,6 +424,8 @@ mod tests {
             ("s.t?", Some("s"), "t."),
             ("\"My.Table\"", None, "My\\.Table"),
             ("a+b", None, "a\\+b"),
+            (first_pattern("\"A \"\"b\";"), None, "A\\ \"b"),
+            (first_pattern("t; more"), None, "t"),
         ] {
             assert_eq!(
                 split_pattern(pattern),

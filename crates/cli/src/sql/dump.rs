@@ -1,33 +1,40 @@
 //! `dump --sql`, `.dump` and `.schema`: a database as a script of SQL, which PostgreSQL's shell
 //! loads too.
 //!
-//! One transaction at REPEATABLE READ reads everything, so a dump shows one moment. Objects come in
-//! an order in which each finds what it needs: schemas, types, sequences, tables, rows, constraints
-//! and indexes, foreign keys, views by their dependencies, values of sequences. Rows are COPY data.
-//! Roles and privileges are not in it; a dump of a database that has some says so, and fails.
+//! One transaction at REPEATABLE READ reads everything, so a dump shows one moment; where a
+//! transaction is open, it is that one. Objects come in an order in which each finds what it needs
+//! (`order`): schemas, types, sequences, tables, functions, rows, constraints and indexes, foreign
+//! keys, views, values of sequences. Rows are COPY data. Roles and privileges are not in it; a dump
+//! of a database that has some says so, and fails.
 
+use super::order::{self, Content, Dependencies, Object};
 use super::shell::{Outcome, Shell};
 use ::sql::types::function::string::quote_ident as quoted;
 use anyhow::{Context, Result, anyhow};
-use client::{Answers, Client, Error, Report, Sink};
+use client::{Answers, Client, Error, Report, Sink, Status};
 use std::io::{self, Write};
 
 /// Schemas that nobody made.
-const OURS: &str = "n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'indelible')";
+pub(super) const OURS: &str =
+    "n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'indelible')";
+
+/// The way in which values and names are written, whatever the user has set.
+const SETTINGS: &str = "SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres'; \
+    SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'; SET LOCAL search_path = public";
 
 /// `.schema`: definitions of all tables and views, or of one.
 pub(super) fn schema(shell: &mut Shell, name: &str) -> Result<Outcome> {
-    run(shell, name, Content::Definitions)
+    run(shell, name, Extent::Definitions)
 }
 
 /// `.dump`: definitions and rows.
 pub(super) fn all(shell: &mut Shell, name: &str) -> Result<Outcome> {
-    run(shell, name, Content::Everything)
+    run(shell, name, Extent::Everything)
 }
 
-fn run(shell: &mut Shell, name: &str, content: Content) -> Result<Outcome> {
+fn run(shell: &mut Shell, name: &str, extent: Extent) -> Result<Outcome> {
     let mut out = shell.out.clone();
-    let outcome = write(&mut *shell.client, &mut out, name, content);
+    let outcome = write(&mut *shell.client, &mut out, name, extent);
     out.flush()?;
     match outcome {
         Ok(dumped) => match dumped.check() {
@@ -47,9 +54,9 @@ fn run(shell: &mut Shell, name: &str, content: Content) -> Result<Outcome> {
     }
 }
 
-/// The content of a dump.
+/// The extent of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum Extent {
     Definitions,
     Everything,
 }
@@ -84,15 +91,16 @@ pub(super) fn write(
     client: &mut dyn Client,
     out: &mut dyn Write,
     name: &str,
-    content: Content,
+    extent: Extent,
 ) -> Result<Dumped> {
     let mut dump = Dump {
         client,
         out,
         name,
         tables: 0,
+        late: Vec::new(),
     };
-    if content == Content::Definitions {
+    if extent == Extent::Definitions {
         dump.definitions_before()?;
         dump.definitions_after()?;
         return Ok(Dumped {
@@ -100,13 +108,20 @@ pub(super) fn write(
             left_out: Vec::new(),
         });
     }
-    dump.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    // In a transaction of the user a dump is a part of that.
+    let is_alone = dump.client.status() == Status::Idle;
+    if is_alone {
+        dump.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        dump.ask(SETTINGS)?;
+    }
     let written = dump.everything();
     let left_out = match name {
-        "" => dump.left_out(),
+        "" if written.is_ok() => dump.left_out(),
         _ => Ok(Vec::new()),
     };
-    dump.ask("ROLLBACK")?;
+    if is_alone {
+        dump.ask("ROLLBACK")?;
+    }
     written?;
     Ok(Dumped {
         tables: dump.tables,
@@ -120,6 +135,8 @@ struct Dump<'a> {
     /// The only table to write; empty for all.
     name: &'a str,
     tables: u64,
+    /// Views and what needs them, which come after the rows.
+    late: Vec<Object>,
 }
 
 impl Dump<'_> {
@@ -180,74 +197,113 @@ impl Dump<'_> {
         )
     }
 
-    /// Tables, and functions with their definitions, in the order of their making.
-    fn tables_and_functions(&self) -> String {
-        let tables = self
-            .tables_query("'r', 'p'")
-            .replace(" FROM", ", '' AS definition FROM");
-        let Some((tables, _)) = tables
-            .split_once(" ORDER BY")
-            .filter(|_| self.name.is_empty())
-        else {
-            return tables;
-        };
+    /// Schemas, types, sequences, tables and functions. The views, and what needs them, come after
+    /// the rows.
+    fn definitions_before(&mut self) -> Result<()> {
+        if !self.name.is_empty() {
+            for row in self.ask(&self.tables_query("'r', 'p'"))? {
+                if let [oid, schema, name] = row.as_slice() {
+                    self.table(oid, schema, name)?;
+                }
+            }
+            return self.partitions();
+        }
+        self.statements(
+            "SELECT 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(extname) \
+             FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY 1",
+        )?;
+        self.statements(&format!(
+            "SELECT 'CREATE SCHEMA ' || quote_ident(n.nspname) FROM pg_catalog.pg_namespace n \
+             WHERE {OURS} AND n.nspname <> 'public' ORDER BY 1"
+        ))?;
+        let objects = self.objects()?;
+        let dependencies = self.dependencies()?;
+        let (early, late) = order::in_order(objects, &dependencies);
+        for object in early {
+            match object.content {
+                Content::Statement(text) | Content::View(text) => {
+                    writeln!(self.out, "{};", text.trim_end().trim_end_matches(';'))?;
+                }
+                Content::Table { schema, name } => self.table(&object.oid, &schema, &name)?,
+            }
+        }
+        self.late = late;
+        self.statements(&format!(
+            "SELECT 'ALTER SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' OWNED BY ' || \
+             d.refobjid::regclass || '.' || quote_ident(a.attname) FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S' \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
+             WHERE d.deptype = 'a' AND d.classid = 1259 AND d.refclassid = 1259 AND {OURS} ORDER BY c.oid"
+        ))?;
+        self.partitions()
+    }
+
+    /// Everything that has an order by what it needs, each kind in the order of its making.
+    fn objects(&mut self) -> Result<Vec<Object>> {
+        let mut objects = Vec::new();
+        for (class, query) in [
+            (order::TYPE, order::types_query()),
+            (order::CLASS, order::sequences_query()),
+            (order::CLASS, self.tables_query("'r', 'p'")),
+            (order::FUNCTION, order::functions_query()),
+            (order::CLASS, self.views_query()),
+        ] {
+            let is_view = query.contains("pg_get_viewdef");
+            let made = self.ask(&query)?.into_iter().filter_map(|row| {
+                let content = match row.as_slice() {
+                    [_, text] if is_view => Content::View(text.clone()),
+                    [_, text] => Content::Statement(text.clone()),
+                    [_, schema, name] => Content::Table {
+                        schema: schema.clone(),
+                        name: name.clone(),
+                    },
+                    _ => return None,
+                };
+                let oid = row.into_iter().next()?;
+                Some(Object {
+                    class,
+                    oid,
+                    content,
+                })
+            });
+            objects.extend(made);
+        }
+        Ok(objects)
+    }
+
+    fn dependencies(&mut self) -> Result<Dependencies> {
+        let mut dependencies = Dependencies::default();
+        for row in self.ask(order::OWNERS)? {
+            if let [class, oid, of_class, of] = row.as_slice() {
+                dependencies.owner(class, oid, of_class, of);
+            }
+        }
+        for row in self.ask(order::DEPENDENCIES)? {
+            if let [class, oid, of_class, of] = row.as_slice() {
+                dependencies.add(class, oid, of_class, of);
+            }
+        }
+        Ok(dependencies)
+    }
+
+    fn views_query(&self) -> String {
+        let chosen = self.chosen();
         format!(
-            "{tables} UNION ALL SELECT p.oid, n.nspname, p.proname, pg_catalog.pg_get_functiondef(p.oid) \
-             FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
-             WHERE p.prolang = 14 AND {OURS} ORDER BY 1"
+            "SELECT c.oid, CASE c.relkind WHEN 'm' THEN 'CREATE MATERIALIZED VIEW ' ELSE 'CREATE VIEW ' END || \
+             quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
+             coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' || \
+             rtrim(pg_catalog.pg_get_viewdef(c.oid), ';') || \
+             CASE WHEN c.relkind = 'm' AND NOT c.relispopulated THEN ' WITH NO DATA' ELSE '' END \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('v', 'm') AND {OURS}{chosen} ORDER BY c.oid"
         )
     }
 
-    /// Schemas, types, sequences, tables and functions.
-    fn definitions_before(&mut self) -> Result<()> {
-        if self.name.is_empty() {
-            self.statements(
-                "SELECT 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(extname) \
-                 FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY 1",
-            )?;
-            self.statements(&format!(
-                "SELECT 'CREATE SCHEMA ' || quote_ident(n.nspname) FROM pg_catalog.pg_namespace n \
-                 WHERE {OURS} AND n.nspname <> 'public' ORDER BY 1"
-            ))?;
-            self.statements(&types_query())?;
-            // Those of identity columns come with their tables.
-            self.statements(&format!(
-                "SELECT 'CREATE SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
-                 ' AS ' || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || \
-                 ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || \
-                 ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END \
-                 FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
-                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE {OURS} AND NOT EXISTS \
-                 (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i') ORDER BY c.oid"
-            ))?;
-        }
-        self.tables_and_partitions()
-    }
-
-    fn tables_and_partitions(&mut self) -> Result<()> {
-        // A table may have a default that calls a function, and a function may read a table.
-        for row in self.ask(&self.tables_and_functions())? {
-            match row.as_slice() {
-                [oid, schema, name, definition] if definition.is_empty() => {
-                    self.table(oid, schema, name)?;
-                }
-                [.., definition] => writeln!(self.out, "{};", definition.trim_end())?,
-                [] => {}
-            }
-        }
-        if self.name.is_empty() {
-            self.statements(&format!(
-                "SELECT 'ALTER SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' OWNED BY ' || \
-                 d.refobjid::regclass || '.' || quote_ident(a.attname) FROM pg_catalog.pg_depend d \
-                 JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S' \
-                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-                 JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
-                 WHERE d.deptype = 'a' AND d.classid = 1259 AND d.refclassid = 1259 AND {OURS} ORDER BY c.oid"
-            ))?;
-        }
+    fn partitions(&mut self) -> Result<()> {
         self.statements(&format!(
             "SELECT 'ALTER TABLE ONLY ' || i.inhparent::regclass || ' ATTACH PARTITION ' || quote_ident(n.nspname) || '.' || \
-             quote_ident(c.relname) || ' ' || c.relpartbound::text FROM pg_catalog.pg_class c \
+             quote_ident(c.relname) || ' ' || pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
              WHERE c.relispartition AND {OURS}{} ORDER BY c.oid",
@@ -259,9 +315,10 @@ impl Dump<'_> {
         self.tables += 1;
         let columns = self.ask(&format!(
             "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
-             pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a \
+             pg_catalog.pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN ({}) END FROM pg_catalog.pg_attribute a \
              LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+            order::identity_query()
         ))?;
         let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
         let checks = self.ask(&format!(
@@ -290,7 +347,7 @@ impl Dump<'_> {
             "CREATE TABLE {target} (\n    {}\n){end};",
             lines.join(",\n    ")
         )?;
-        Ok(())
+        self.statements(&order::renamed_query(oid))
     }
 
     fn rows_of(&mut self, row: &[String]) -> Result<()> {
@@ -301,15 +358,15 @@ impl Dump<'_> {
             "SELECT quote_ident(a.attname) FROM pg_catalog.pg_attribute a \
              WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum"
         ))?;
-        if columns.is_empty() {
-            return Ok(());
-        }
         let list = format!(
             "{}.{} ({})",
             quoted(schema),
             quoted(name),
             columns.concat().join(", ")
         );
+        if columns.is_empty() {
+            return self.rows_without_columns(list.trim_end_matches(" ()"));
+        }
         writeln!(self.out, "\nCOPY {list} FROM stdin;")?;
         let mut sink = CopyOut(self.out);
         match self
@@ -321,6 +378,16 @@ impl Dump<'_> {
             Err(error) => return Err(error).with_context(|| format!("cannot read table `{name}`")),
         }
         writeln!(self.out, "\\.\n")?;
+        Ok(())
+    }
+
+    /// Rows that have no columns which statements give values for.
+    fn rows_without_columns(&mut self, table: &str) -> Result<()> {
+        let rows = self.ask(&format!("SELECT count(*) FROM ONLY {table}"))?;
+        let count = rows.concat().concat().parse().unwrap_or(0);
+        for _ in 0..count {
+            writeln!(self.out, "INSERT INTO {table} DEFAULT VALUES;")?;
+        }
         Ok(())
     }
 
@@ -349,16 +416,16 @@ impl Dump<'_> {
         self.statements(&constraints("'c'", &unproven))?;
         self.statements(&indexes("'r', 'p'", &chosen))?;
         self.statements(&constraints("'f'", &chosen))?;
-        // A view can name only views that were there before it, so their numbers are an order.
-        self.statements(&format!(
-            "SELECT CASE c.relkind WHEN 'm' THEN 'CREATE MATERIALIZED VIEW ' ELSE 'CREATE VIEW ' END || \
-             quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
-             coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' || \
-             rtrim(pg_catalog.pg_get_viewdef(c.oid), ';') || \
-             CASE WHEN c.relkind = 'm' AND NOT c.relispopulated THEN ' WITH NO DATA' ELSE '' END \
-             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE c.relkind IN ('v', 'm') AND {OURS}{chosen} ORDER BY c.oid"
-        ))?;
+        if !self.name.is_empty() {
+            for row in self.ask(&self.views_query())? {
+                writeln!(self.out, "{};", row[1])?;
+            }
+        }
+        for object in std::mem::take(&mut self.late) {
+            if let Content::Statement(text) | Content::View(text) = object.content {
+                writeln!(self.out, "{};", text.trim_end().trim_end_matches(';'))?;
+            }
+        }
         self.statements(&indexes("'m'", &chosen))?;
         self.comments()
     }
@@ -480,39 +547,24 @@ impl Dump<'_> {
     }
 }
 
-/// Enums, domains and types of fields, in the order of their making.
-fn types_query() -> String {
-    let types = "pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace";
-    let name = "quote_ident(n.nspname) || '.' || quote_ident(t.typname)";
-    format!(
-        "SELECT q.definition FROM (\
-         SELECT t.oid AS number, 'CREATE TYPE ' || {name} || ' AS ENUM (' || \
-         (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) \
-         FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid) || ')' AS definition \
-         FROM {types} WHERE t.typtype = 'e' AND {OURS} \
-         UNION ALL SELECT t.oid, 'CREATE DOMAIN ' || {name} || ' AS ' || \
-         pg_catalog.format_type(t.typbasetype, t.typtypmod) || \
-         CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END || \
-         coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid), '') \
-         FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid), '') \
-         FROM {types} WHERE t.typtype = 'd' AND {OURS} \
-         UNION ALL SELECT t.oid, 'CREATE TYPE ' || {name} || ' AS (' || \
-         coalesce((SELECT string_agg(quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) \
-         FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), '') || ')' \
-         FROM {types} JOIN pg_catalog.pg_class k ON k.oid = t.typrelid WHERE k.relkind = 'c' AND t.typtype = 'c' AND {OURS}\
-         ) q ORDER BY q.number"
-    )
-}
-
 /// A column in CREATE TABLE: name, type, NOT NULL, identity, generated, default.
 fn column_line(column: &[String]) -> String {
-    let [name, data_type, not_null, identity, generated, default] = column else {
+    let [
+        name,
+        data_type,
+        not_null,
+        identity,
+        generated,
+        default,
+        sequence,
+    ] = column
+    else {
         return String::new();
     };
     let mut line = format!("{} {data_type}", quoted(name));
     let source = match (identity.as_str(), generated.as_str()) {
-        ("a", _) => " GENERATED ALWAYS AS IDENTITY".to_owned(),
-        ("d", _) => " GENERATED BY DEFAULT AS IDENTITY".to_owned(),
+        ("a", _) => format!(" GENERATED ALWAYS AS IDENTITY ({sequence})"),
+        ("d", _) => format!(" GENERATED BY DEFAULT AS IDENTITY ({sequence})"),
         (_, "s") => format!(" GENERATED ALWAYS AS ({default}) STORED"),
         _ if default.is_empty() => String::new(),
         _ => format!(" DEFAULT {default}"),

@@ -1,7 +1,8 @@
 //! The shell with a person in front of it.
 //!
 //! Lines are edited, completed and kept in a history, which is a file in the XDG state directory
-//! and open to its user only. Without a terminal standard input is a script.
+//! and open to its user only. Data of COPY are lines of the same editor, since it may have read
+//! them ahead. Without a terminal standard input is a script.
 
 use super::complete::{NAMES, Typing};
 use super::shell::{Outcome, Shell};
@@ -11,13 +12,19 @@ use anyhow::Result;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{CompletionType, Config, Editor};
+use std::cell::RefCell;
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// Most statements of the history.
 const HISTORY_MAX: usize = 10_000;
+/// The prompt of data of COPY.
+const DATA_PROMPT: &str = ">> ";
+
+type Lines = Editor<Typing, DefaultHistory>;
 
 /// Reads statements of a person until the end of the input.
 pub(super) fn run(shell: &mut Shell) -> Result<()> {
@@ -30,14 +37,19 @@ pub(super) fn run(shell: &mut Shell) -> Result<()> {
         .max_history_size(HISTORY_MAX)?
         .completion_type(CompletionType::List)
         .build();
-    let mut editor: Editor<Typing, DefaultHistory> = Editor::with_config(config)?;
-    let has_colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut editor: Lines = Editor::with_config(config)?;
+    let has_colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     editor.set_helper(Some(Typing::new(has_colours)));
     let history = history_file();
     if let Some(path) = &history {
         // A history that cannot be read is begun anew.
         let _ = editor.load_history(path);
     }
+    let editor = Rc::new(RefCell::new(editor));
+    let data_editor = Rc::clone(&editor);
+    shell.terminal = Some(Rc::new(RefCell::new(move || {
+        data_line(&mut data_editor.borrow_mut())
+    })));
     // A failure ends its own line only.
     shell.keeps_going = false;
     let mut known_changes = None;
@@ -46,18 +58,25 @@ pub(super) fn run(shell: &mut Shell) -> Result<()> {
             && shell.client.status() == client::Status::Idle
         {
             known_changes = Some(shell.schema_changes);
-            if let Some(typing) = editor.helper_mut() {
+            if let Some(typing) = editor.borrow_mut().helper_mut() {
                 typing.names = names(shell);
             }
         }
-        match editor.readline(&printable(&shell.prompt()).into_owned()) {
+        let prompt = printable(&shell.prompt()).into_owned();
+        let begun = std::mem::take(&mut shell.unfinished);
+        let read = editor
+            .borrow_mut()
+            .readline_with_initial(&prompt, (&begun, ""));
+        match read {
             Ok(text) => {
+                let mut editor = editor.borrow_mut();
                 editor.add_history_entry(text.trim_end())?;
                 if let Some(path) = &history {
                     // The statement matters more than its trace.
                     let _ = editor.append_history(path);
                 }
-                let _: Outcome = shell.run(&text, None)?;
+                drop(editor);
+                let _: Outcome = shell.run(command_of(&text))?;
             }
             // Ctrl-C gives up the line.
             Err(ReadlineError::Interrupted) => {}
@@ -65,7 +84,36 @@ pub(super) fn run(shell: &mut Shell) -> Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+    shell.terminal = None;
     Ok(())
+}
+
+/// The command for which people write a word of their own, or the text as it is.
+fn command_of(text: &str) -> &str {
+    match text.trim().trim_end_matches(';') {
+        "quit" | "exit" => "\\q",
+        "help" => "\\?",
+        _ => text,
+    }
+}
+
+/// The next line of data; none at their end. Ctrl-C gives up the COPY.
+fn data_line(editor: &mut Lines) -> io::Result<Option<Vec<u8>>> {
+    set_data(editor, true);
+    let read = editor.readline(DATA_PROMPT);
+    set_data(editor, false);
+    match read {
+        Ok(line) => Ok(Some((line + "\n").into_bytes())),
+        Err(ReadlineError::Eof) => Ok(None),
+        Err(ReadlineError::Interrupted) => Err(io::ErrorKind::Interrupted.into()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+fn set_data(editor: &mut Lines, are_data: bool) {
+    if let Some(typing) = editor.helper_mut() {
+        typing.are_data = are_data;
+    }
 }
 
 /// Names for completion. A catalogue that does not answer has none.

@@ -4,13 +4,17 @@
 //! The commands of the shell that list objects ask PostgreSQL's catalogue, which both have.
 
 mod against;
+mod branch;
 mod command;
 mod complete;
+mod copy;
 mod describe;
 mod dump;
 mod edit;
+mod failure;
 mod interactive;
 mod interrupt;
+mod order;
 mod pieces;
 mod printer;
 mod random;
@@ -25,16 +29,26 @@ pub(crate) use interrupt::cancel as cancel_statement;
 use crate::args::SqlArgs;
 use crate::failure::{FAILED, Usage};
 use crate::output::FormatName;
+use crate::reading;
+use crate::streams;
 use anyhow::Result;
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
 use shell::{Outcome, Shell};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs `sql`.
+/// Runs `sql`. A reader who goes away ends it without a word, and with the exit code of a failure,
+/// since statements may be left that were not run.
 pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
+    match run_all(args, format) {
+        Err(error) if streams::refusal(&error) == Some(ErrorKind::BrokenPipe) => Ok(FAILED.into()),
+        ended => ended,
+    }
+}
+
+fn run_all(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
     let (client, name) = open(&args.database)?;
     if !args.test.is_empty() {
         return test::run(args, &*client, format);
@@ -47,10 +61,11 @@ pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
     }
     let mut shell = Shell::new(client, name, format);
     shell.keeps_going = args.keep_going;
+    shell.directory.clone_from(&args.database);
     let mut outcome = Outcome::Done;
     for text in &args.commands {
         if outcome == Outcome::Done {
-            outcome = shell.run(text, None)?;
+            outcome = shell.run(text)?;
         }
     }
     for file in &args.files {
@@ -73,8 +88,12 @@ pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
 
 /// Writes everything as a script.
 pub(crate) fn dump(database: &Path, out: &mut dyn Write) -> Result<dump::Dumped> {
-    let (mut client, _) = open(database)?;
-    dump::write(&mut *client, out, "", dump::Content::Everything)
+    let mut client = if Address::is_address(&database.to_string_lossy()) {
+        open(database)?.0
+    } else {
+        Box::new(LocalClient::open(reading::open(database)?)?)
+    };
+    dump::write(&mut *client, out, "", dump::Extent::Everything)
 }
 
 /// A client of the database in a directory, or of the server at an address, with the name that a
@@ -89,6 +108,11 @@ fn open(database: &Path) -> Result<(Box<dyn Client>, String)> {
         return Ok((Box::new(client), address.database));
     }
     let name = database.file_name().unwrap_or_default().to_string_lossy();
-    let client = LocalClient::open(Database::open(database)?)?;
+    // One that cannot be written can be read.
+    let opened = match Database::open(database) {
+        Err(error) if reading::cannot_write(&error) => reading::open(database)?,
+        opened => opened?,
+    };
+    let client = LocalClient::open(opened)?;
     Ok((Box::new(client), name.into_owned()))
 }

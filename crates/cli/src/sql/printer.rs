@@ -4,12 +4,13 @@
 //! formats have rows and nothing else, so that programs can read them. Notices and errors go to
 //! standard error.
 
+use super::failure::NamedFile;
 use super::report;
 use crate::output::{Cell, FormatName, Rows, counted};
 use crate::printable::beginning;
 use client::{Column, Report, Sink};
 use std::cell::RefCell;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::rc::Rc;
 
 /// Bytes of a file that COPY gets at once.
@@ -36,11 +37,9 @@ impl Write for Out {
 }
 
 /// The source of `COPY ... FROM STDIN`.
-pub(super) enum Input<'a> {
-    /// A text that is here already.
-    Text(Option<&'a str>),
+pub(super) enum Input {
     /// A file, up to its end.
-    File(Box<dyn BufRead>),
+    File(NamedFile<Box<dyn Read>>),
     /// Lines of standard input, up to `\.` or its end.
     Lines,
 }
@@ -136,11 +135,10 @@ impl Sink for Printer<'_> {
     }
 }
 
-impl Input<'_> {
+impl Input {
     /// The next data; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self {
-            Self::Text(text) => Ok(text.take().map(|text| text.as_bytes().to_vec())),
             Self::File(file) => {
                 let mut data = vec![0; COPY_BYTES];
                 let count = file.read(&mut data)?;

@@ -4,16 +4,23 @@
 //! decides whether the script does too. Only a lost connection and output that nobody takes end the
 //! shell itself.
 
+use super::branch::Branch;
 use super::interrupt;
 use super::printer::{Input, Out, Printer};
 use super::report::{self, Verbosity};
 use crate::output::{FormatName, duration, stdout};
 use anyhow::Result;
-use client::script::{Script, substitute};
+use client::script::{CopyData, Script, reads_copy_data, substitute};
 use client::{Answers, Client, Error, Report, Sink, Status};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Instant;
+
+/// Lines of data that a person types; `None` at their end.
+pub(super) type Terminal = Rc<RefCell<dyn FnMut() -> io::Result<Option<Vec<u8>>>>>;
 
 /// A shell with its settings.
 #[expect(
@@ -24,6 +31,8 @@ pub(super) struct Shell {
     pub(super) client: Box<dyn Client>,
     /// The name of the database, for the prompt.
     pub(super) name: String,
+    /// The directory of the database, or the address of a server.
+    pub(super) directory: PathBuf,
     pub(super) out: Out,
     pub(super) format: FormatName,
     /// One value a line, instead of a table.
@@ -38,6 +47,16 @@ pub(super) struct Shell {
     /// Scripts that are being read, each by the one before it.
     pub(super) depth: u32,
     pub(super) is_over: bool,
+    /// Folders of the scripts that are being read.
+    pub(super) folders: Vec<PathBuf>,
+    /// The `\if` commands that have not ended.
+    pub(super) blocks: Vec<Branch>,
+    /// The key of `\restrict`, which allows no commands until `\unrestrict` has the same.
+    pub(super) restricted: Option<String>,
+    /// The person that types, if one does.
+    pub(super) terminal: Option<Terminal>,
+    /// The statement that this person has begun.
+    pub(super) unfinished: String,
     /// Changes of the schema so far: names for completion are read again after each.
     pub(super) schema_changes: u64,
 }
@@ -62,6 +81,7 @@ impl Shell {
         Self {
             client,
             name,
+            directory: PathBuf::new(),
             out: Out::new(stdout()),
             format,
             is_expanded: false,
@@ -72,6 +92,11 @@ impl Shell {
             last_error: None,
             depth: 0,
             is_over: false,
+            folders: Vec::new(),
+            blocks: Vec::new(),
+            restricted: None,
+            terminal: None,
+            unfinished: String::new(),
             schema_changes: 0,
         }
     }
@@ -80,23 +105,32 @@ impl Shell {
         self.variables.get(name).cloned()
     }
 
-    /// Runs a statement and prints what it answers.
-    pub(super) fn statement(
-        &mut self,
-        text: &str,
-        place: &str,
-        script: Option<&mut Script<'_>>,
-    ) -> Result<Outcome> {
+    /// Runs a statement and prints what it answers. Data of COPY are standard input.
+    pub(super) fn statement(&mut self, text: &str, place: &str) -> Result<Outcome> {
         text.clone_into(&mut self.last);
-        let mut input = match script {
-            // The data stand behind the statement, which asks for them or not.
-            Some(script) => Data::Script(script),
-            None => Data::Given(Input::Lines),
-        };
-        self.statement_from(text, place, &mut input)
+        self.statement_from(text, place, &mut Data::Given(Input::Lines))
     }
 
-    /// The same with the data that `COPY ... FROM STDIN` reads.
+    /// Runs a statement of a script. Its data are the lines after it, and for a person the next
+    /// ones. An argument of the program has none.
+    pub(super) fn statement_of(
+        &mut self,
+        text: &str,
+        script: &mut Script<'_>,
+        file: Option<&str>,
+        place: &str,
+    ) -> Result<Outcome> {
+        let has_data = file.is_some() || self.terminal.is_some();
+        if !(has_data && reads_copy_data(text)) {
+            return self.statement(text, place);
+        }
+        text.clone_into(&mut self.last);
+        script.skip_line();
+        let mut data = Data::script(script, self.terminal.clone());
+        self.statement_from(text, place, &mut data)
+    }
+
+    /// Runs a statement with the data that `COPY ... FROM STDIN` reads.
     pub(super) fn statement_from(
         &mut self,
         text: &str,
@@ -114,9 +148,15 @@ impl Shell {
         let start = Instant::now();
         let result = self.run_on(&text, &mut printer);
         let time = start.elapsed();
+        data.drain()?;
         let outcome = self.tell(result, place, Some(&text))?;
         if self.has_timer {
-            writeln!(self.out, "Time: {}", duration(time.as_secs_f64() * 1e6))?;
+            let line = format!("Time: {}", duration(time.as_secs_f64() * 1e6));
+            // Programs that read the rows read nothing else there.
+            match format {
+                FormatName::Text | FormatName::Line => writeln!(self.out, "{line}")?,
+                _ => crate::streams::tell(&line),
+            }
         }
         self.out.flush()?;
         Ok(outcome)
@@ -167,6 +207,9 @@ impl Shell {
                 self.last_error = Some(*report);
                 Ok(Outcome::Failed)
             }
+            Err(Error::Output(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                Ok(self.refuse(place, "canceled"))
+            }
             Err(Error::Output(error)) => Err(error.into()),
             Err(error) => Err(error.into()),
         }
@@ -209,20 +252,72 @@ impl Shell {
 
 /// The data of a COPY: behind the statement in its script, or elsewhere.
 pub(super) enum Data<'a, 's> {
-    Script(&'a mut Script<'s>),
-    Given(Input<'a>),
+    Script {
+        script: &'a mut Script<'s>,
+        terminal: Option<Terminal>,
+        is_begun: bool,
+        is_over: bool,
+    },
+    Given(Input),
 }
 
-impl Data<'_, '_> {
-    fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
-        if let Self::Script(script) = self {
-            let text = script.take_copy_data();
-            *self = Self::Given(Input::Text(None));
-            return Ok(Some(text.as_bytes().to_vec()));
+impl<'a, 's> Data<'a, 's> {
+    /// The lines of a script up to `\.`; a person types those that are not there.
+    pub(super) fn script(script: &'a mut Script<'s>, terminal: Option<Terminal>) -> Self {
+        Self::Script {
+            script,
+            terminal,
+            is_begun: false,
+            is_over: false,
         }
-        match self {
-            Self::Given(input) => input.next(),
-            Self::Script(_) => Ok(None),
+    }
+
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let (script, terminal, is_begun, is_over) = match self {
+            Self::Given(input) => return input.next(),
+            Self::Script {
+                script,
+                terminal,
+                is_begun,
+                is_over,
+            } => (script, terminal, is_begun, is_over),
+        };
+        if *is_over {
+            return Ok(None);
         }
+        let was_begun = std::mem::replace(is_begun, true);
+        let data = match (script.copy_data(), terminal) {
+            (Ok(CopyData::Lines(lines)), _) => Ok(Some(lines)),
+            (Ok(CopyData::EndOfText), Some(terminal)) => {
+                if !was_begun {
+                    crate::streams::tell(
+                        "Enter data to be copied followed by a newline.\n\
+                         End with a backslash and a period on a line by itself, or with Ctrl-D.",
+                    );
+                }
+                let line = (terminal.borrow_mut())();
+                line.map(|line| line.filter(|line| line.trim_ascii_end() != b"\\."))
+            }
+            (Ok(CopyData::End | CopyData::EndOfText), _) => Ok(None),
+            (Err(error), _) => Err(error),
+        };
+        *is_over = !matches!(data, Ok(Some(_)));
+        data
+    }
+
+    /// Leaves the rest of the lines, which are no statements. If the statement has failed before it
+    /// asked for data, a person has typed none.
+    fn drain(&mut self) -> io::Result<()> {
+        let Self::Script {
+            terminal, is_begun, ..
+        } = self
+        else {
+            return Ok(());
+        };
+        if !*is_begun {
+            *terminal = None;
+        }
+        while self.next()?.is_some() {}
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@
 //! | `tpcc` | TPC-C from the command line |
 //! | `recovery` | the opening after a kill with a long log |
 //! | `repair` | lost and damaged files: no advice that loses more, and what can be rebuilt |
+//! | `shell` | what is typed, pasted and read into the shell of SQL is run once, as it was meant |
 //! | `shown` | what people read is short, safe and helpful |
 //! | `sqlite` | tables of a file of SQLite |
 //! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
@@ -41,6 +42,7 @@ mod measure;
 mod read_only;
 mod recovery;
 mod repair;
+mod shell;
 mod shown;
 mod sql;
 mod sqlite;

@@ -60,7 +60,7 @@ fn imported(place: &TestDirectory, method: Method) -> String {
     db
 }
 
-fn readers(db: &str) -> [Vec<&str>; 10] {
+fn readers(db: &str) -> [Vec<&str>; 11] {
     [
         vec!["get", db, "airports", "JFK"],
         vec!["scan", db, "airports", "--limit", "3"],
@@ -70,6 +70,7 @@ fn readers(db: &str) -> [Vec<&str>; 10] {
         vec!["verify", db],
         vec!["export", db, "airports"],
         vec!["dump", db],
+        vec!["dump", db, "--sql"],
         vec!["info", db],
         vec!["backup", db, "-"],
     ]
@@ -92,6 +93,9 @@ fn commands_that_only_read_need_no_right_to_write() {
                 assert_eq!(String::from_utf8(output.stdout).unwrap(), succeed(&command));
             }
         }
+        let query = ["sql", &db, "-c", "SELECT count(*) FROM airports"];
+        let printed = as_reader(&query).stdout;
+        assert!(String::from_utf8(printed).unwrap().contains("3376"));
         let output = as_reader(&["tables", "drop", &db, "airports"]);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(
@@ -100,6 +104,29 @@ fn commands_that_only_read_need_no_right_to_write() {
         );
         set_modes(&db, 0o755, 0o644);
     }
+}
+
+/// SQL opened every database for writing.
+#[test]
+fn tables_of_sql_are_read_without_the_right_to_write() {
+    if !can_run_as_reader() {
+        return;
+    }
+    let place = TestDirectory::new();
+    let db = place.at("db");
+    succeed(&["create", &db]);
+    let text = "CREATE TABLE t (id serial PRIMARY KEY, n numeric); INSERT INTO t (n) VALUES (1.5)";
+    succeed(&["sql", &db, "-c", text]);
+    set_modes(&db, 0o555, 0o444);
+    let dump = as_reader(&["dump", &db, "--sql"]);
+    assert!(String::from_utf8(dump.stdout).unwrap().contains("1\t1.5\n"));
+    let output = as_reader(&["sql", &db, "-c", "INSERT INTO t (n) VALUES (2)"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        errors.contains("ERROR") && errors.contains("read"),
+        "{errors}"
+    );
+    set_modes(&db, 0o755, 0o644);
 }
 
 /// `info` opened a database with an archive for writing, to look at that.

@@ -98,19 +98,20 @@ impl Pair {
     pub fn run(&mut self, text: &str) -> Result<ScriptReport, Error> {
         let mut script = Script::new(text);
         let mut report = ScriptReport::default();
-        while let Some(piece) = script.next() {
+        while let Some(piece) = script.next_piece()? {
             match piece {
                 Piece::Statement(statement) => {
-                    let line = script.statement_line();
-                    let input = copies_in(&statement).then(|| script.take_copy_data().to_owned());
+                    let line = script.piece_line();
+                    let input = copies_in(&statement).then(|| script.take_copy_data());
+                    let input = input.transpose()?;
                     self.both(&statement, line, input.as_deref(), &mut report)?;
                 }
-                Piece::Command(command) => self.command(command, &mut script, &mut report)?,
+                Piece::Command(command) => self.command(&command, &mut script, &mut report)?,
             }
         }
         let rest = script.take_buffer();
         if !rest.trim().is_empty() {
-            self.both(&rest, script.statement_line(), None, &mut report)?;
+            self.both(&rest, script.piece_line(), None, &mut report)?;
         }
         Ok(report)
     }
@@ -129,7 +130,7 @@ impl Pair {
             "\\g" | "\\gx" | "\\gset" | "\\gdesc" => {
                 let statement = script.take_buffer();
                 let prefix = words.next().unwrap_or("");
-                let answers = self.both(&statement, script.statement_line(), None, report)?;
+                let answers = self.both(&statement, script.piece_line(), None, report)?;
                 if name == "\\gset" {
                     for (side, answers) in
                         [&mut self.ours, &mut self.theirs].into_iter().zip(answers)

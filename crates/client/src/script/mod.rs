@@ -8,6 +8,6 @@ mod cut;
 mod token;
 mod variables;
 
-pub use cut::{Piece, Script, is_complete};
+pub use cut::{CopyData, Lines, Piece, Script, is_complete, reads_copy_data};
 pub use token::{Kind, Token, tokens};
 pub use variables::substitute;

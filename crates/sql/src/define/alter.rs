@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::{Kind, Type};
-use sql_bind::{no_relation, row_scope, type_named};
+use sql_bind::{row_scope, type_named};
 use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind,
@@ -31,12 +31,16 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
         .find(Names::Relations, schema.as_deref(), &name)
         .cloned();
     let Some(object) = found else {
-        if alter.if_exists {
+        if alter.if_exists
+            && session
+                .relation_or_typed(schema.as_deref(), &name)
+                .is_none()
+        {
             let message = format!("relation \"{name}\" does not exist, skipping");
             session.environment.host.notice(message);
             return Ok(completion);
         }
-        return Err(no_relation(schema.as_deref(), &name));
+        return Err(session.no_definition(schema.as_deref(), &name));
     };
     session.must_own(&object)?;
     session.lock_alone(object.oid)?;

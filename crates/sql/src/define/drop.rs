@@ -4,7 +4,9 @@
 //! would have to go.
 
 use super::role::refused;
-use crate::catalog::{Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody};
+use crate::catalog::{
+    Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody, is_typed,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -145,6 +147,10 @@ impl Session {
             .find(group, schema.as_deref(), &name)
             .cloned();
         let Some(object) = found.filter(|object| object.name == name) else {
+            let typed = self.relation_or_typed(schema.as_deref(), &name);
+            if kind == ObjectType::Table && typed.is_some_and(|typed| is_typed(typed.oid)) {
+                return Err(self.no_definition(schema.as_deref(), &name));
+            }
             let message = format!("{word} \"{name}\" does not exist");
             if if_exists {
                 self.environment.host.notice(format!("{message}, skipping"));

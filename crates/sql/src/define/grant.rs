@@ -231,7 +231,7 @@ impl Session {
                     self.may_look_in(schema.as_deref())?;
                     let found = names.find(Names::Relations, schema.as_deref(), &name);
                     let found =
-                        found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))?;
+                        found.ok_or_else(|| self.no_definition(schema.as_deref(), &name))?;
                     if found.name != name {
                         return Err(super::reindex::is_index(&name));
                     }

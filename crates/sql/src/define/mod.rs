@@ -47,6 +47,7 @@ mod role;
 mod schema;
 mod sequence;
 mod table;
+mod typed;
 mod types;
 mod view;
 

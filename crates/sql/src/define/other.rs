@@ -4,7 +4,7 @@
 //! undone with its transaction.
 
 use super::reindex::is_of_system;
-use crate::catalog::{Body, Object, Oid, Privilege};
+use crate::catalog::{Body, Object, Oid, Privilege, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -252,10 +252,19 @@ impl Session {
             self.environment.wait()
         };
         for target in &lock.tables {
-            let object = self.named_table(&target.name)?;
+            let (schema, name) = object_name(&target.name)?;
+            let typed = self.relation_or_typed(schema.as_deref(), &name);
+            let object = match typed.filter(|object| is_typed(object.oid)) {
+                Some(typed) => typed,
+                None => self.named_table(&target.name)?,
+            };
             let names = &self.environment.names;
             names.check(names.role, &object, rights_to_lock(mode))?;
-            if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+            let handle = match is_typed(object.oid) {
+                true => Some(self.sql.database().table(&object.name)?),
+                false => self.catalog().handle(object.oid).cloned(),
+            };
+            if let Some(handle) = handle {
                 self.connection
                     .lock_table(&handle, mode, wait)
                     .map_err(|error| {

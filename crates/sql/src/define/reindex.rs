@@ -8,7 +8,6 @@ use crate::catalog::{Body, DATABASE, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use sql_bind::no_relation;
 use sql_parse::{Path, Reindex, ReindexTarget, object_name};
 use sqlparser::ast::ObjectName;
 use std::sync::Arc;
@@ -149,7 +148,7 @@ impl Session {
         let (schema, name) = (path.schema.as_deref(), path.name.as_str());
         let names = &self.environment.names;
         let found = names.find(Names::Relations, schema, name).cloned();
-        found.ok_or_else(|| no_relation(schema, name))
+        found.ok_or_else(|| self.no_definition(schema, name))
     }
 
     /// The relation with a name; an error for that of an index.

@@ -366,7 +366,7 @@ impl Session {
             Some(found) if found.name != parent => return Err(super::reindex::is_index(&parent)),
             Some(found) => found.clone(),
             None if parent == object.name => std::sync::Arc::new(object.clone()),
-            None => return Err(sql_bind::no_relation(schema.as_deref(), &parent)),
+            None => return Err(self.no_definition(schema.as_deref(), &parent)),
         };
         let Body::Table(parent_body) = &found.body else {
             let message = format!("referenced relation \"{parent}\" is not a table");

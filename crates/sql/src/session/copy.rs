@@ -4,7 +4,7 @@
 //! references hold for them as for any other; all of them are one statement.
 
 use super::Session;
-use crate::catalog::{Body, Column, Names, Origin, Privilege, TableBody};
+use crate::catalog::{Body, Column, Origin, Privilege, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Node};
 use crate::run::{Feed, evaluate};
@@ -96,8 +96,7 @@ impl Session {
         given: &[Ident],
     ) -> Result<Vec<(String, Type)>> {
         let (schema, name) = object_name(name)?;
-        let names = &self.environment.names;
-        let object = names.find(Names::Relations, schema.as_deref(), &name);
+        let object = self.relation_or_typed(schema.as_deref(), &name);
         let Some(object) = object else {
             let message = format!("relation \"{name}\" does not exist");
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
@@ -349,9 +348,8 @@ impl Session {
             return Err(refused("cannot use subquery in COPY FROM WHERE condition"));
         }
         let (schema, name) = object_name(table)?;
-        let names = &self.environment.names;
-        let object = names.find(Names::Relations, schema.as_deref(), &name);
-        let Some(Body::Table(body)) = object.map(|object| &object.body) else {
+        let object = self.relation_or_typed(schema.as_deref(), &name);
+        let Some(Body::Table(body)) = object.as_deref().map(|object| &object.body) else {
             return Err(SqlError::internal("a table is copied"));
         };
         let is_copied = |column: &&Column| copied.iter().any(|(name, _)| *name == column.name);
@@ -378,7 +376,8 @@ impl Session {
             let message = format!("argument of WHERE must be type boolean, not type {kind}");
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
-        if let Some(table) = object.filter(|_| expression.reads_row()) {
+        if let Some(table) = object.as_deref().filter(|_| expression.reads_row()) {
+            let names = &self.environment.names;
             names.check(names.role, table, Privilege::Select.bit())?;
         }
         let mut read = Vec::new();

@@ -6,6 +6,7 @@
 
 use crate::catalog::{
     Action, Body, Column, Deferral, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
+    typed_by_oid,
 };
 use crate::error::Result;
 use crate::plan::Expr;
@@ -29,6 +30,10 @@ pub(crate) struct Definitions<'d> {
 impl Definitions<'_> {
     /// The definition of a constraint.
     pub(crate) fn constraint(&self, oid: Oid) -> Option<String> {
+        let typed = typed_by_oid(self.database, oid);
+        if let Some(Body::Table(table)) = typed.as_ref().map(|object| &object.body) {
+            return Some(format!("PRIMARY KEY ({})", list(table, &table.key)));
+        }
         let catalog = &self.names.catalog;
         let Some((object, constraint)) = catalog.constraint(oid) else {
             let (domain, condition) = domain_check(catalog, oid)?;
@@ -99,10 +104,15 @@ impl Definitions<'_> {
 
     /// The definition of an index, or of one of its columns from 1.
     pub(crate) fn index(&self, oid: Oid, column: usize) -> Option<String> {
-        let (object, index) = self.names.catalog.index(oid)?;
+        let typed = typed_by_oid(self.database, oid);
+        let object = match &typed {
+            Some(object) => object,
+            None => self.names.catalog.index(oid)?.0,
+        };
         let Body::Table(table) = &object.body else {
             return None;
         };
+        let index = table.indexes.iter().find(|index| index.oid == oid)?;
         let mut keys = self.index_keys(object, table, index);
         if let Some(at) = column.checked_sub(1) {
             let included = table.included_of(oid).iter();

@@ -34,7 +34,7 @@ pub use oid::{
     PG_CATALOG, PUBLIC,
 };
 pub use routine::FunctionBody;
-pub use typed::{is_typed, typed_table};
+pub use typed::{is_typed, typed_by_name, typed_by_oid, typed_table};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! A condition is printed from its bound form, so `conbin` reads back as the same condition. The
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
-use super::rows::{Maker, Rows, Sources, array, flag, small, text, vector};
+use super::rows::{Maker, Rows, Sources, array, domain_check_oid, flag, small, text, vector};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
     Action, Body, Catalog, Constraint, Deferral, Foreign, Index, Object, Oid, Rule, TableBody,
@@ -120,11 +120,6 @@ fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The number of a condition of a domain, which has none of its own.
-fn domain_check_oid(domain: Oid, at: usize) -> Oid {
-    domain.wrapping_add((at as Oid) << 22)
 }
 
 /// The condition of a domain that has a number.

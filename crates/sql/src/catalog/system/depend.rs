@@ -3,13 +3,14 @@
 //! Tools find with it the constraint that an index belongs to, the columns of indexes and
 //! constraints, and the objects of a schema. A row without `refobjsubid` is about a whole object.
 
+use super::needs;
 use super::rows::{
-    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, REWRITE, Rows, Sources, TYPE, text,
+    CLASS, CONSTRAINT, DEFAULT, Maker, NAMESPACE, PROC, REWRITE, Rows, Sources, TYPE, default_oid,
+    text,
 };
-use super::schema::{catalogue_of, default_oid};
+use super::schema::catalogue_of;
 use crate::catalog::{
-    Body, Catalog, INDELIBLE, Index, Materialized, Names, Object, Oid, Origin, Rule, TableBody,
-    ViewBody,
+    Body, Catalog, INDELIBLE, Index, Names, Object, Oid, Origin, Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -17,9 +18,8 @@ use crate::types::Datum;
 
 pub(super) const MAKERS: &[Maker] = &[("pg_depend", dependencies)];
 
-/// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
+/// Numbers of `pg_extension`, and of the extension that is there.
 pub(super) const EXTENSION: Oid = 3079;
-const DEFAULT: Oid = 2604;
 pub(super) const PLPGSQL: Oid = 13_559;
 
 /// An object: its catalogue, its number, and the column from 1.
@@ -70,16 +70,13 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 let kind = if is_identity { "i" } else { "a" };
                 push((CLASS, object.oid, 0), (CLASS, table, at + 1), kind, rows);
             }
-            Body::View(ViewBody { reads, .. })
+            Body::View(_)
             | Body::Table(TableBody {
-                materialized: Some(Materialized { reads, .. }),
+                materialized: Some(_),
                 ..
             }) => {
                 let rule = (REWRITE, object.oid, 0);
                 push(rule, (CLASS, object.oid, 0), "i", rows);
-                for read in reads {
-                    push(rule, (CLASS, *read, 0), "n", rows);
-                }
             }
             _ => {}
         }
@@ -87,7 +84,7 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Objects depend on their schema, types of rows on their relation, and columns on their types.
+/// Objects depend on their schema, types of rows on their relation, and both on what they name.
 fn of_object(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
     let class = catalogue_of(object);
     let own = (class, object.oid, 0);
@@ -101,29 +98,7 @@ fn of_object(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
         Body::Composite(_) => push((CLASS, object.oid, 0), row_type, "i", rows),
         _ => {}
     }
-    let types = match &object.body {
-        Body::Table(table) => {
-            let columns = table.columns.iter();
-            let types = columns.map(|column| column.domain.unwrap_or(column.data_type.kind.oid()));
-            types.collect()
-        }
-        Body::Composite(fields) => {
-            let types = fields.iter().map(|(_, data_type)| data_type.kind.oid());
-            types.collect()
-        }
-        _ => Vec::new(),
-    };
-    for (at, data_type) in types.into_iter().enumerate() {
-        if is_own_type(&from.names.catalog, data_type) {
-            push((CLASS, object.oid, at + 1), (TYPE, data_type, 0), "n", rows);
-        }
-    }
-}
-
-/// Whether a type is one that a statement has made.
-fn is_own_type(catalog: &Catalog, oid: Oid) -> bool {
-    let object = catalog.object(oid);
-    object.is_some_and(|object| catalogue_of(object) != AUTHID)
+    needs::of_texts_and_types(from, object, rows);
 }
 
 /// The constraint of a table that an index belongs to.

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `schema`, `constraint`, `depend`, `types`, `routine`, `role` | rows made of the catalogue |
+//! | `schema`, `constraint`, `depend`, `needs`, `types`, `routine`, `role` | rows made of the catalogue |
 //! | `activity`, `settings` | sessions and costs; settings |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |
@@ -15,6 +15,7 @@ mod constant;
 mod constraint;
 mod depend;
 mod made;
+mod needs;
 mod role;
 mod routine;
 mod rows;

@@ -19,6 +19,7 @@ pub(super) const AUTHID: Oid = 1260;
 pub(super) const PROC: Oid = 1255;
 pub(super) const REWRITE: Oid = 2618;
 pub(super) const CONSTRAINT: Oid = 2606;
+pub(super) const DEFAULT: Oid = 2604;
 
 /// Everything that rows are made of.
 pub(crate) struct Sources<'s> {
@@ -77,6 +78,16 @@ impl<'r> Rows<'r> {
 
 /// A relation of `pg_catalog` by its name, and the function that makes its rows.
 pub(super) type Maker = (&'static str, fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>);
+
+/// The number of a column's default: defaults have no numbers of their own.
+pub(super) fn default_oid(relation: Oid, at: usize) -> Oid {
+    relation.wrapping_add((at as Oid + 1) << 22)
+}
+
+/// The number of a condition of a domain, which has none of its own.
+pub(super) fn domain_check_oid(domain: Oid, at: usize) -> Oid {
+    domain.wrapping_add((at as Oid) << 22)
+}
 
 /// A text, or a name.
 pub(super) fn text(text: impl AsRef<str>) -> Datum {

@@ -6,8 +6,8 @@
 use super::constraint::key_numbers;
 use super::depend::EXTENSION;
 use super::rows::{
-    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
-    text, vector,
+    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, default_oid,
+    flag, small, text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
@@ -527,11 +527,6 @@ fn table_attribute(
         ("attislocal", flag(above == 0)),
         ("attinhcount", Datum::Int4(above as i32)),
     ]);
-}
-
-/// The number of a column's default: defaults have no numbers of their own.
-pub(super) fn default_oid(relation: Oid, at: usize) -> Oid {
-    relation.wrapping_add((at as Oid + 1) << 22)
 }
 
 fn defaults(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {

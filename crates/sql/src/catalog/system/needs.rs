@@ -1,0 +1,148 @@
+//! Dependencies of types and texts: columns, fields and arguments on their types, and defaults,
+//! checks and views on what they name.
+//!
+//! Names in texts are looked up as they stand now, since the catalogue keeps no list of them.
+
+use super::rows::{
+    CLASS, CONSTRAINT, DEFAULT, PROC, REWRITE, Rows, Sources, TYPE, default_oid, domain_check_oid,
+    text,
+};
+use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, is_typed};
+use crate::error::Result;
+use crate::types::{Datum, Kind, Type};
+use sql_bind::{Binder, Resolved, row_scope};
+use sql_parse::LineIndex;
+
+/// An object or a part of one: the relation of the catalogue that it is in, its number there, and a
+/// column.
+type Part = (Oid, Oid, i32);
+
+/// Adds the rows of an object.
+pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
+    let oid = object.oid;
+    let mut add = |part: Part, needed: Vec<Oid>| {
+        for needed in needed {
+            push(from, part, needed, rows);
+        }
+    };
+    let named = |text: &String| from.named_by(object, text);
+    match &object.body {
+        Body::Table(table) => {
+            for (at, column) in table.columns.iter().enumerate() {
+                let typed = column.domain.or_else(|| defined(column.data_type));
+                add((CLASS, oid, at as i32 + 1), typed.into_iter().collect());
+                let texts = column
+                    .expression()
+                    .filter(|text| !text.starts_with("nextval('"));
+                let needed = texts.map(|text| named(&text.to_owned()));
+                add(
+                    (DEFAULT, default_oid(oid, at), 0),
+                    needed.unwrap_or_default(),
+                );
+            }
+            for constraint in &table.constraints {
+                if let Rule::Check { condition, .. } = &constraint.rule {
+                    add((CONSTRAINT, constraint.oid, 0), named(condition));
+                }
+            }
+            if let Some(Materialized { reads, .. }) = &table.materialized {
+                add((REWRITE, oid, 0), reads.clone());
+            }
+        }
+        Body::View(ViewBody { reads, .. }) => add((REWRITE, oid, 0), reads.clone()),
+        Body::Domain(domain) => {
+            let base = defined(domain.base).into_iter().collect();
+            add((TYPE, oid, 0), base);
+            let default = domain.default.iter().flat_map(named).collect();
+            add((TYPE, oid, 0), default);
+            for (at, (_, condition)) in domain.checks.iter().enumerate() {
+                add((CONSTRAINT, domain_check_oid(oid, at), 0), named(condition));
+            }
+        }
+        Body::Composite(fields) => {
+            for (at, (_, data_type)) in fields.iter().enumerate() {
+                let needed = defined(*data_type).into_iter().collect();
+                add((CLASS, oid, at as i32 + 1), needed);
+            }
+        }
+        Body::Function(function) => {
+            let arguments = function.arguments.iter().map(|(_, data_type)| *data_type);
+            let types = arguments.chain([function.result]);
+            add((PROC, oid, 0), types.filter_map(defined).collect());
+            let defaults = function.defaults.iter().flat_map(named).collect();
+            add((PROC, oid, 0), defaults);
+        }
+        _ => {}
+    }
+}
+
+/// The number of a type, if it is one of a user or an array of such.
+fn defined(data_type: Type) -> Option<Oid> {
+    match data_type.kind {
+        Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_) | Kind::CompositeArray(_) => {
+            Some(data_type.kind.oid())
+        }
+        _ => None,
+    }
+}
+
+fn push(from: &Sources<'_>, (class, oid, column): Part, needed: Oid, rows: &mut Rows<'_>) {
+    let object = from.names.catalog.object(needed);
+    let is_type = matches!(class, CLASS | PROC | TYPE);
+    let needed_class = match object.map(|object| &object.body) {
+        Some(Body::Function(_)) => PROC,
+        Some(Body::Enum(_) | Body::Domain(_) | Body::Composite(_)) => TYPE,
+        // A column or an argument has the rows of a table, or an array.
+        Some(Body::Table(_) | Body::View(_)) | None if is_type => TYPE,
+        Some(Body::Table(_) | Body::View(_) | Body::Sequence(_)) => CLASS,
+        None if is_typed(needed) => CLASS,
+        _ => return,
+    };
+    // The columns of a table are no needs of its own checks.
+    if needed_class == CLASS && needed == oid {
+        return;
+    }
+    rows.push([
+        ("classid", Datum::Oid(class)),
+        ("objid", Datum::Oid(oid)),
+        ("objsubid", Datum::Int4(column)),
+        ("refclassid", Datum::Oid(needed_class)),
+        ("refobjid", Datum::Oid(needed)),
+        ("refobjsubid", Datum::Int4(0)),
+        ("deptype", text("n")),
+    ]);
+}
+
+impl Sources<'_> {
+    fn named_by(&self, object: &Object, text: &str) -> Vec<Oid> {
+        // A literal names nothing.
+        if !text.contains(['(', ':', '.']) {
+            return Vec::new();
+        }
+        let resolved = self.resolved(object, text);
+        let mut found: Vec<Oid> = resolved.iter().flat_map(Resolved::objects).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn resolved(&self, object: &Object, text: &str) -> Result<Resolved> {
+        let columns: Vec<(String, Type)> = match &object.body {
+            Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
+            Body::Table(table) => {
+                let columns = table.columns.iter();
+                columns
+                    .map(|one| (one.name.clone(), one.data_type))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let tree = sql_parse::parse_expression(text)?;
+        let scope = row_scope(&object.name, columns)?;
+        let mut names = self.names.clone();
+        (names.role, names.has_all_rights) = (OWNER, true);
+        let (database, places) = (self.session.sql.database(), LineIndex::new(text));
+        let mut binder = Binder::new(&names, database, self.context, &places);
+        binder.resolved_expression((&tree, None), (scope, Some(object.oid)))
+    }
+}
