@@ -4,7 +4,7 @@
 //! catalogue, read again after a statement that may have changed it. A line ends the input when it
 //! ends a statement or is a command, so the editor keeps a statement of several lines together.
 
-use super::dump::quoted;
+use ::sql::types::function::string::quote_ident as quoted;
 use client::script::{Kind, is_complete, tokens};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
