@@ -230,8 +230,8 @@ fn decode(
 
 impl Database {
     /// Reads all rows of a table in one transaction, makes statistics of a sample of 30,000, and
-    /// keeps them in [`HiddenTable::Statistics`], which is made if it is not there. Nobody waits for
-    /// it longer than for a batch of rows.
+    /// keeps them in [`HiddenTable::Statistics`], which is made if it is not there. Nobody waits
+    /// for it longer than for a batch of rows.
     pub fn analyze(&self, table: &Table) -> Result<TableStatistics> {
         let made = self.analyze_while(table, || true)?;
         made.ok_or_else(|| StorageError::Interrupted.into())

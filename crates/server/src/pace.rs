@@ -1,4 +1,7 @@
 //! The pace of a thread that looks at something again and again, until the server ends.
+//!
+//! The time between two looks may change while the thread sleeps, and the end of the server wakes
+//! it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,8 +44,8 @@ impl Pace {
         self.changed.notify_all();
     }
 
-    /// Sleeps for the pause that goes with the time, and returns the time; none at the end. A change
-    /// of the time ends the pause.
+    /// Sleeps for the pause that goes with the time, and returns the time; none at the end. A
+    /// change of the time ends the pause.
     pub(crate) fn next(&self, pause: impl Fn(Duration) -> Duration) -> Option<Duration> {
         let mut state = self.state();
         loop {

@@ -299,7 +299,8 @@ impl Server {
         }
     }
 
-    /// Lets threads that accept see that the server ends, wherever the path of a socket leads by now.
+    /// Lets threads that accept see that the server ends, wherever the path of a socket leads by
+    /// now.
     fn wake_listeners(&self) {
         let asked = self.asked.iter().map(|asked| asked.0.as_fd());
         let all = self.listeners.iter().map(|listener| listener.as_fd());

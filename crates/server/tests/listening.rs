@@ -75,7 +75,8 @@ fn the_socket_of_a_server_that_was_killed_is_replaced() {
     start_at(&here, "database", &socket).unwrap();
 }
 
-/// Cleaners of old files remove sockets. It waited for ever for a connection that nobody could make.
+/// Cleaners of old files remove sockets. It waited for ever for a connection that nobody could
+/// make.
 #[test]
 fn a_server_ends_though_its_socket_is_gone() {
     let here = Directory::new("gone");

@@ -69,7 +69,8 @@ impl Drop for Sql {
     }
 }
 
-/// Rows that come or go before statistics are out of date, and their share of those that were there.
+/// Rows that come or go before statistics are out of date, and their share of those that were
+/// there.
 const CHANGED_ROWS: u64 = 50;
 const CHANGED_PART: u64 = 10;
 

@@ -4,8 +4,8 @@
 //! statement, so one condition is tested on both, and again on a row that has changed.
 
 use super::family::{add_member, all_of, places_in};
-use super::from::Source as Part;
 use super::scope::{Clause, Scope};
+use super::source::Source as Part;
 use super::table::{BoundTable, body_of};
 use super::target::{AssignTarget, is_default};
 use super::view::Verb;

@@ -3,9 +3,9 @@
 //! The rows of a table are also those of all tables that inherit from it, unless `ONLY` stands
 //! before its name. A change of them is a change of each table, with the names of the first.
 
-use super::from::Source as Part;
 use super::scope::Scope;
 use super::select::row_scope;
+use super::source::Source as Part;
 use super::table::{BoundTable, body_of};
 use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};

@@ -6,7 +6,8 @@
 //! | `scope`, `lookup` | the columns that a part of a query sees, and how they are found by name |
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
-//! | `query`, `recursion`, `from`, `lateral`, `view`, `select`, `window`, `order` | queries |
+//! | `query`, `recursion`, `lateral`, `view`, `select`, `window`, `order` | queries |
+//! | `from`, `source` | the rows that queries read |
 //! | `grouping`, `grouping_sets` | groups |
 //! | `routine` | functions of users |
 //! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
@@ -71,6 +72,7 @@ mod routine;
 mod scope;
 mod search;
 mod select;
+mod source;
 mod standard;
 mod subquery;
 pub mod system;

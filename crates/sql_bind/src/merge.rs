@@ -5,9 +5,9 @@
 //! of them see the rows as they were before the statement.
 
 use super::family::{add_member, all_of, places_in};
-use super::from::Source;
 use super::insert::refuse_generated;
 use super::scope::{Clause, Scope};
+use super::source::Source;
 use super::table::BoundTable;
 use super::target::{AssignTarget, is_default};
 use super::view::Verb;

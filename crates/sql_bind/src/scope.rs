@@ -31,8 +31,8 @@ pub struct Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
     pub alias: String,
-    /// The schema that may stand before its name: empty where an alias hides it, none if it does not
-    /// matter.
+    /// The schema that may stand before its name: empty where an alias hides it, none if it does
+    /// not matter.
     pub schema: Option<String>,
     /// Positions in the row of its columns.
     pub columns: Vec<usize>,
@@ -40,8 +40,8 @@ pub(crate) struct ScopeTable {
     pub rows: Option<crate::plan::TableRows>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
-    /// An expression over the row that is NULL where the table has no row, because it is on the side
-    /// of an outer join that may have none.
+    /// An expression over the row that is NULL where the table has no row, because it is on the
+    /// side of an outer join that may have none.
     pub presence: Option<Expr>,
     /// Whether it is a table or a view itself, and no query.
     pub is_stored: bool,
@@ -250,9 +250,9 @@ impl Scope {
         }))
     }
 
-    /// The tables may have no row: a number that is the same for all rows is none then. Their presence
-    /// is told by a column of each that is never NULL; true if some need one more column for it, at
-    /// the end of the row.
+    /// The tables may have no row: a number that is the same for all rows is none then. Their
+    /// presence is told by a column of each that is never NULL; true if some need one more column
+    /// for it, at the end of the row.
     pub(super) fn make_optional(&mut self) -> bool {
         let mut needs_column = false;
         for table in &mut self.tables {

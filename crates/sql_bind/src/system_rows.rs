@@ -4,7 +4,7 @@
 //! runs.
 
 use super::Binder;
-use super::from::Source;
+use super::source::Source;
 use crate::catalog::ViewBody;
 use crate::error::Result;
 use crate::plan::{Expr, Node, OutputColumn, Project, System};

@@ -4,9 +4,9 @@
 //! its definition.
 
 use super::family::columns_in;
-use super::from::Source as Part;
 use super::scope::Scope;
 use super::select::row_scope;
+use super::source::Source as Part;
 use super::view::ViewOf;
 use super::{Binder, Bound};
 use crate::catalog::{

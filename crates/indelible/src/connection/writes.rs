@@ -375,8 +375,8 @@ impl WriteSet {
         known.any(|(of, known, _)| (*of, *known) == (table, index))
     }
 
-    /// Notes the keys that rows of the set, by their primary keys, have in a unique index. There are
-    /// some where the index is younger than their changes.
+    /// Notes the keys that rows of the set, by their primary keys, have in a unique index. There
+    /// are some where the index is younger than their changes.
     pub(super) fn know_index(
         &mut self,
         (table, index): (TableId, IndexId),

@@ -52,8 +52,8 @@ impl Words<'_> {
         }
     }
 
-    /// The query of an `INSERT` whose table stands at a place, before `ON CONFLICT`: without brackets
-    /// the parser takes `ON` for the label of the last column.
+    /// The query of an `INSERT` whose table stands at a place, before `ON CONFLICT`: without
+    /// brackets the parser takes `ON` for the label of the last column.
     pub(super) fn query_before_conflict(&mut self, table: usize) {
         let (mut at, mut start) = (table, None);
         while at < self.len() && !self.is_token(at, &Token::RParen) {

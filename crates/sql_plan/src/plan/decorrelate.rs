@@ -12,11 +12,11 @@
 //! rows.
 
 use super::access;
-use super::estimate::{estimate, touched_by};
+use super::estimate::{LOOK_UP, estimate, touched_by};
 use super::expression::{Expr, Subquery, SubqueryTest};
 use super::improve::{keep, push};
 use super::join_order::types_of;
-use super::method::{LOOK_UP, has_one_hash, with_method};
+use super::method::{has_one_hash, with_method};
 use super::node::{Aggregate, AggregateCall, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::selectivity::rows_of;
 use super::unnest::{freed, lifted, reads_level};

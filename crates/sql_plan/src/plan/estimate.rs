@@ -12,6 +12,9 @@ use crate::types::Datum;
 /// The share of pairs for which a condition that is no equality is true.
 pub(super) const SHARE: f64 = 1.0 / 3.0;
 
+/// A look-up costs about as much as reading so many rows in order.
+pub(super) const LOOK_UP: f64 = 10.0;
+
 /// About the number of a node's rows.
 pub(super) fn estimate(node: &Node) -> f64 {
     match node {

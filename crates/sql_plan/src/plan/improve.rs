@@ -19,7 +19,7 @@ use super::node::{
 };
 use super::order::use_orders;
 use super::prune::prune;
-use super::side::{Side, shifted, side};
+use super::side::{Side, deeper, shifted, side};
 use super::unnest::unnest;
 use super::{Plan, PointPlan};
 use std::collections::BTreeMap;
@@ -388,8 +388,8 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     tested(with_method(join), above)
 }
 
-/// Adds the conditions on one side of a join that follow from those on both: rows that cannot have a
-/// partner need not be read.
+/// Adds the conditions on one side of a join that follow from those on both: rows that cannot have
+/// a partner need not be read.
 fn add_implied(
     kind: JoinKind,
     width: usize,
@@ -415,20 +415,6 @@ fn add_implied(
         }
         JoinKind::Full => {}
     }
-}
-
-/// A condition where another outer row lies nearer than those that it reads.
-pub(super) fn deeper(mut condition: Expr) -> Expr {
-    let walked = condition.walk(0, &mut |part, depth| {
-        if let Expr::Outer(level, ..) = part
-            && *level > depth
-        {
-            *level += 1;
-        }
-        Ok(true)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    condition
 }
 
 /// The kind of a join whose conditions above are not true where one of its sides has no row.

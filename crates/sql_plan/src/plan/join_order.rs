@@ -6,9 +6,8 @@
 //! and pairs without a condition between them come last.
 
 use super::access;
-use super::estimate::{SHARE, different, estimate, touched, touched_by};
+use super::estimate::{LOOK_UP, SHARE, different, estimate, touched, touched_by};
 use super::expression::Expr;
-use super::method::LOOK_UP;
 use super::node::{Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::selectivity::{rows_of, share_of_value};
 use crate::types::Type;

@@ -4,15 +4,11 @@
 //! has so few rows that reading all of the right one would cost more.
 
 use super::access;
-use super::estimate::{estimate, touched_by};
+use super::estimate::{LOOK_UP, estimate, touched_by};
 use super::expression::Expr;
-use super::improve::deeper;
 use super::join_order::types_of;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Project, Scan};
-use super::side::{Side, shifted, side};
-
-/// A look-up costs about as much as reading so many rows in order.
-pub(super) const LOOK_UP: f64 = 10.0;
+use super::side::{Side, deeper, shifted, side};
 
 /// The join with the method that suits its conditions.
 pub(super) fn with_method(join: Join) -> Node {

@@ -32,3 +32,17 @@ pub(super) fn shifted(mut condition: Expr, width: usize) -> Expr {
     condition.shift(width, -(width as isize));
     condition
 }
+
+/// A condition where another outer row lies nearer than those that it reads.
+pub(super) fn deeper(mut condition: Expr) -> Expr {
+    let walked = condition.walk(0, &mut |part, depth| {
+        if let Expr::Outer(level, ..) = part
+            && *level > depth
+        {
+            *level += 1;
+        }
+        Ok(true)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    condition
+}

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `schema`, `constraint`, `depend`, `needs`, `types`, `routine`, `role` | rows made of the catalogue |
+//! | `schema`, `constraint`, `depend`, `needs`, `types`, `routine`, `role` | of the catalogue |
 //! | `activity`, `settings` | sessions and costs; settings |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |

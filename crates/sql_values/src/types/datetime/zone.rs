@@ -36,8 +36,8 @@ pub fn lookup(name: &str) -> Option<TimeZone> {
     posix(name).or_else(|| fixed(-seconds_of(name)?))
 }
 
-/// Seconds of hours, and perhaps minutes and seconds, with colons between them. As in POSIX texts, they count
-/// west of Greenwich.
+/// Seconds of hours, and perhaps minutes and seconds, with colons between them. As in POSIX texts,
+/// they count west of Greenwich.
 fn seconds_of(text: &str) -> Option<i32> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),

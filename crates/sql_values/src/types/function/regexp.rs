@@ -42,8 +42,8 @@ fn groups(captures: &Captures<'_>) -> Datum {
     Datum::Array(Arc::new(Array::new(Text, texts.collect())))
 }
 
-/// All matches as PostgreSQL finds them: after an empty one the search goes on at the next character,
-/// after others at their end, so that an empty match may follow there.
+/// All matches as PostgreSQL finds them: after an empty one the search goes on at the next
+/// character, after others at their end, so that an empty match may follow there.
 fn matches<'t>(regex: &Regex, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
     let mut start = Some(0);
     std::iter::from_fn(move || {
