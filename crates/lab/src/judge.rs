@@ -82,7 +82,7 @@ pub(crate) struct Judged {
     pub(crate) interval: Option<Interval>,
     /// The numbers as text.
     pub(crate) measured: String,
-    /// How far the control points of its rounds are from themselves, at most.
+    /// The largest difference of the control points of its rounds from themselves.
     pub(crate) control: Option<f64>,
 }
 

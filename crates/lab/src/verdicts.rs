@@ -24,8 +24,8 @@ struct Line<'v> {
     paper_low: Option<f64>,
     paper_high: Option<f64>,
     verdict: &'v str,
-    /// How far the control points of its rounds differ from themselves, and whether that is too
-    /// far.
+    /// The largest difference of the control points of its rounds from themselves, and whether it
+    /// is too large.
     control: Option<f64>,
     noisy: bool,
     /// The paper's own words or numbers, and where they stand.

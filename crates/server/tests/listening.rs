@@ -1,16 +1,19 @@
-//! Goal: a server that cannot listen says why, and leaves what is there as it is.
+//! Goal: a server that cannot listen says why, and leaves what is there as it is; one that runs
+//! ends, and keeps statistics.
 //!
 //! Method: servers of databases in memory are started on addresses and paths that others have: a
 //! file of the user's, the socket of a server that runs, that of one that was killed.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use indelible::{Database, Method, Options};
+use indelible::{Database, Method, Options, Table};
 use server::{ServeError, Server};
-use sql::Sql;
+use sql::types::Context;
+use sql::{Batch, Flow, OutputColumn, RowSink, Sql, SqlError};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A directory that is removed with everything in it.
@@ -29,6 +32,19 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A reader that wants no rows.
+struct Nothing;
+
+impl RowSink for Nothing {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        Ok(Flow::More)
     }
 }
 
@@ -97,6 +113,36 @@ fn a_server_ends_though_its_socket_is_gone() {
     waits.recv_timeout(Duration::from_mins(1)).unwrap();
     assert!(socket.exists(), "it is another server's by now");
     drop(other);
+}
+
+/// Sessions ask for no statistics; the rows that they insert make the server look.
+#[test]
+fn a_server_makes_statistics_of_tables_that_have_changed() {
+    let here = Directory::new("statistics");
+    let database = Options::new().method(Method::NvmInp);
+    let sql = Sql::open(Database::create(here.0.join("d"), &database).unwrap()).unwrap();
+    let mut options = server::Options::new(&here.0);
+    options.socket = Some(here.0.join("socket"));
+    options.analyze_interval = Some(Duration::from_millis(5));
+    let server = Server::start(Arc::clone(&sql), options).unwrap();
+    let mut session = sql.connect().unwrap();
+    let fill = "CREATE TABLE t (id int PRIMARY KEY); \
+                INSERT INTO t SELECT i FROM generate_series(1, 60) i";
+    session.simple(fill, &mut Nothing).unwrap();
+    let is_known = || {
+        let tables = sql.database().tables();
+        let known = tables.iter().filter_map(Table::known_statistics);
+        known.map(|known| known.rows).any(|rows| rows == 60)
+    };
+    for _ in 0..12_000 {
+        if is_known() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(is_known());
+    drop(session);
+    server.end(Duration::ZERO, || true);
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub use resolved::Resolved;
 pub use scope::Scope;
 use scope::ScopeColumn;
 pub use search::shown;
-pub use select::row_scope;
+pub use select::{object_scope, row_scope};
 pub use table::no_relation;
 
 use catalog::Object;

@@ -12,6 +12,7 @@ use super::locking::Locking;
 use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
+use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Distinct, Expr, Filter, Node, OutputColumn, Project, SortKey};
 use crate::types::{Kind, Type};
@@ -552,4 +553,19 @@ pub fn row_scope(table: &str, columns: impl IntoIterator<Item = (String, Type)>)
         .map(|(name, data_type)| (name, data_type, (0, 0)));
     scope.add_table(table, columns)?;
     Ok(scope)
+}
+
+/// The scope of the texts of an object: the columns of a table, the value of a domain, or nothing.
+pub fn object_scope(object: &Object) -> Result<Scope> {
+    let columns = match &object.body {
+        Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
+        Body::Table(table) => {
+            let columns = table.columns.iter();
+            columns
+                .map(|one| (one.name.clone(), one.data_type))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    row_scope(&object.name, columns)
 }

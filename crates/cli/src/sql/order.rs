@@ -49,7 +49,7 @@ pub(super) enum Content {
 
 type Key = (String, String);
 
-/// What depends on what.
+/// Dependencies between objects.
 #[derive(Default)]
 pub(super) struct Dependencies {
     owners: HashMap<Key, Key>,

@@ -390,7 +390,7 @@ fn an_interrupted_benchmark_ends_the_servers_that_it_has_started() {
     let bench_itself = Pid::from_raw(i32::try_from(own).unwrap()).unwrap();
     kill_process(bench_itself, Signal::INT).unwrap();
     assert_eq!(bench.wait().unwrap().code(), Some(130));
-    // Whoever has inherited it may not have taken note of its end.
+    // The process that has inherited it may not have taken note of its end.
     let has_ended = || {
         let status = std::fs::read_to_string(format!("/proc/{server}/stat"));
         status.map_or(true, |status| status.contains(") Z "))

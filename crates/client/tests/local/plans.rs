@@ -57,7 +57,7 @@ fn lines(session: &mut Session, statement: &str) -> Vec<String> {
 fn keys_are_made_of_constants_and_of_other_rows() {
     let (_scratch, sql) = Scratch::open("plans-keys");
     let mut session = orders(&sql);
-    // What the district of an order is, that of its client is too.
+    // The district of an order is that of its client too.
     let client = "SELECT name FROM heads h, clients c \
                   WHERE h.w = 1 AND c.w = h.w AND h.d = 2 AND c.d = h.d AND c.c = 3 AND h.o = 9";
     let expected = [

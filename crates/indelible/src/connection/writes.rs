@@ -115,7 +115,7 @@ impl Newest {
 
 /// A unique key that is locked.
 struct Locked {
-    /// How many were locked before it.
+    /// The number of keys that were locked before it.
     before: usize,
     /// The changes that take or free it, by their places in the log. Where one has failed or was
     /// rolled back, another change may be there.
@@ -131,8 +131,8 @@ pub(super) struct WriteSet {
     newest: Option<BTreeMap<TableId, Newest>>,
     /// Unique keys that the transaction has locked: rows of the set have got no others.
     unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), Locked>,
-    /// Unique indexes of which all rows of the set have their keys above, and how many keys these
-    /// were then.
+    /// Unique indexes of which all rows of the set have their keys above, and the number of keys
+    /// that were locked then.
     unique_indexes: Vec<(TableId, IndexId, usize)>,
     number: u64,
     bytes: u64,

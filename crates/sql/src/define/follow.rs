@@ -8,7 +8,7 @@ use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::types::Type;
-use sql_bind::{Binder, Resolved, row_scope};
+use sql_bind::{Binder, Resolved, object_scope};
 use sql_parse::{LineIndex, stored_text};
 use sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
@@ -126,18 +126,8 @@ impl Session {
         let Kept::Value(wanted) = kept else {
             return self.resolved(text);
         };
-        let columns: Vec<(String, Type)> = match &object.body {
-            Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
-            Body::Table(table) => {
-                let columns = table.columns.iter();
-                columns
-                    .map(|one| (one.name.clone(), one.data_type))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
         let tree = sql_parse::parse_expression(text)?;
-        let scope = row_scope(&object.name, columns)?;
+        let scope = object_scope(object)?;
         self.binding_text(text, |binder| {
             binder.resolved_expression((&tree, wanted), (scope, Some(object.oid)))
         })

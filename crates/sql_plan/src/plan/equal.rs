@@ -11,7 +11,7 @@ use super::access::column_of;
 use super::expression::Expr;
 use crate::types::Kind;
 
-/// What a column equals, and the condition that says so.
+/// A column with a value that it equals, and the condition that says so.
 struct Fixed {
     column: usize,
     value: Expr,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const EXACT_MAX: usize = 8;
 /// Inputs of one tree; more of them keep their order.
 const INPUTS_MAX: usize = 32;
-/// How much more a pair costs that no condition joins.
+/// The factor by which a pair costs more that no condition joins.
 const UNRELATED: f64 = 10.0;
 /// How much cheaper another order must be.
 const GAIN: f64 = 2.0;

@@ -1,4 +1,4 @@
-//! What depends on what: `pg_depend`.
+//! Dependencies between objects: `pg_depend`.
 //!
 //! Tools find with it the constraint that an index belongs to, the columns of indexes and
 //! constraints, and the objects of a schema. A row without `refobjsubid` is about a whole object.

@@ -10,7 +10,7 @@ use super::rows::{
 use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, is_typed};
 use crate::error::Result;
 use crate::types::{Datum, Kind, Type};
-use sql_bind::{Binder, Resolved, row_scope};
+use sql_bind::{Binder, Resolved, object_scope};
 use sql_parse::LineIndex;
 
 /// An object or a part of one: the relation of the catalogue that it is in, its number there, and a
@@ -127,18 +127,8 @@ impl Sources<'_> {
     }
 
     fn resolved(&self, object: &Object, text: &str) -> Result<Resolved> {
-        let columns: Vec<(String, Type)> = match &object.body {
-            Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
-            Body::Table(table) => {
-                let columns = table.columns.iter();
-                columns
-                    .map(|one| (one.name.clone(), one.data_type))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
         let tree = sql_parse::parse_expression(text)?;
-        let scope = row_scope(&object.name, columns)?;
+        let scope = object_scope(object)?;
         let mut names = self.names.clone();
         (names.role, names.has_all_rights) = (OWNER, true);
         let (database, places) = (self.session.sql.database(), LineIndex::new(text));

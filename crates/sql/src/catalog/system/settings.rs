@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 pub(super) const MAKERS: &[Maker] = &[("pg_settings", settings)];
 
-/// What is known of a setting.
+/// The columns of `pg_settings` that never differ for a setting.
 struct Facts {
     name: &'static str,
     kind: &'static str,
