@@ -13,7 +13,9 @@ use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ pub struct Sql {
     /// The next number for an object, and the newest of a catalogue.
     next_oid: AtomicU32,
     version: AtomicU64,
+    /// Sessions that have tables for themselves, or wait for them.
+    pub(crate) exclusions: AtomicUsize,
     /// Hidden numbers of rows, by table below.
     row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
     pub(crate) sequences: Sequences,
@@ -119,6 +123,7 @@ impl Sql {
             catalog: RwLock::new(catalog),
             next_oid: AtomicU32::new(next_oid),
             version: AtomicU64::new(0),
+            exclusions: AtomicUsize::new(0),
             row_numbers: Mutex::default(),
             sequences: Sequences::default(),
             plans: PlanCache::default(),

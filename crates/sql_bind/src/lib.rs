@@ -140,6 +140,8 @@ pub struct Binder<'b> {
     routine: Option<usize>,
     /// Tables, views and functions that the statement itself names.
     pub reads: Vec<u32>,
+    /// Tables with rows that have been bound.
+    tables: std::cell::RefCell<plan::UsedTables>,
     /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
     /// The role whose privileges count: that of the session, or the owner of the view that is read.
@@ -217,6 +219,7 @@ impl<'b> Binder<'b> {
             is_momentary: false,
             routine: None,
             reads: Vec::new(),
+            tables: std::cell::RefCell::default(),
             views: Vec::new(),
             role: names.role,
             log: None,
@@ -316,6 +319,7 @@ impl<'b> Binder<'b> {
         self.shared.truncate(known);
         let before = std::mem::take(&mut self.changes);
         let writes = command != "SELECT" || !before.is_empty();
+        let tables = self.tables.take().of_nodes(before.iter().chain([&root]));
         Ok(Some(Plan {
             before,
             root,
@@ -324,6 +328,7 @@ impl<'b> Binder<'b> {
             parameters: self.parameter_types()?,
             command,
             writes,
+            tables,
             keepers: 0,
             is_momentary: self.is_momentary,
         }))
@@ -434,6 +439,7 @@ impl<'b> Binder<'b> {
         binder.views.clone_from(&self.views);
         let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);
         self.calls = binder.calls.take();
+        self.tables.get_mut().append(binder.tables.take());
         bound
     }
 }

@@ -125,6 +125,7 @@ impl Binder<'_> {
             Some(table) => table.clone(),
             None => self.database.table(&body.physical)?,
         };
+        self.tables.borrow_mut().read(object.oid, &table);
         let visible = body.columns.iter().map(|column| column.data_type);
         let hidden = body.hidden.iter().map(|hidden| hidden.data_type);
         let types: Arc<[Type]> = visible.chain(hidden).collect();
@@ -192,6 +193,7 @@ impl Binder<'_> {
             }
         }
         let (columns, generated) = self.target_columns(object)?;
+        let (parents, children) = self.references(object)?;
         let schema = self.names.catalog.object(object.namespace);
         Ok(Arc::new(Target {
             visible: body.columns.len(),
@@ -208,8 +210,8 @@ impl Binder<'_> {
                 .flat_map(|index| index.columns.clone())
                 .chain(body.kept().map(|(column, _)| column))
                 .collect(),
-            parents: self.parents(body)?,
-            children: self.children(object.oid)?,
+            parents,
+            children,
             within: self.shares(object, &body.columns)?,
         }))
     }
@@ -371,6 +373,18 @@ impl Binder<'_> {
         }
         let is_read = matches!(value, Expr::Column(..));
         Ok((!is_read).then_some(value))
+    }
+
+    /// The references of a table to others, and those of others to it. Their tables do not count as
+    /// used: that depends on the change.
+    fn references(&mut self, object: &Object) -> Result<(Vec<Reference>, Vec<Reference>)> {
+        let used = self.tables.take();
+        let references = self.parents(body_of(object)).and_then(|parents| {
+            let children = self.children(object.oid)?;
+            Ok((parents, children))
+        });
+        self.tables.replace(used);
+        references
     }
 
     /// References of a table to others.

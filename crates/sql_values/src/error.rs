@@ -368,6 +368,9 @@ impl From<Error> for SqlError {
             Error::Storage(StorageError::Deadlock { .. }) => {
                 Self::new(state, "deadlock detected").detail(result.message)
             }
+            Error::Storage(StorageError::LockTimeout { .. }) => {
+                Self::new(state, "canceling statement due to lock timeout")
+            }
             Error::Storage(StorageError::Interrupted) => {
                 Self::new(state, "canceling statement due to user request")
             }

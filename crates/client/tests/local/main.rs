@@ -9,6 +9,7 @@ mod between;
 mod catalogues;
 mod columns;
 mod database_rights;
+mod definitions;
 mod keys;
 mod lifted_plans;
 mod moved;

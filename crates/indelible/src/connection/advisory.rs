@@ -3,7 +3,8 @@
 //! They are held by a lock session of their own, which acts for the connection's transaction, so a
 //! deadlock that goes through them is found, and which outlives transactions. A key may be locked
 //! several times, for the transaction and for the connection; it is free when all of them have
-//! ended, and until then as strong as the strongest of them was.
+//! ended, and until then as strong as the strongest of them. A rollback to a mark gives back what the
+//! transaction has taken since.
 
 use super::client::Connection;
 use super::row_locks::{Wait, is_busy, lock_error};
@@ -48,25 +49,45 @@ const TREE: PageId = PageId(u32::MAX);
 pub(super) struct Advisory {
     locks: LockSession,
     held: BTreeMap<AdvisoryKey, Claims>,
+    /// Those that the transaction has taken, in their order.
+    taken: Vec<(AdvisoryKey, AdvisoryMode)>,
 }
 
-/// Why a key is held.
+/// How often a key is held, for the transaction and for the connection.
 #[derive(Clone, Copy, Default)]
 struct Claims {
-    by_transaction: bool,
+    by_transaction: Counts,
+    by_connection: Counts,
+}
+
+/// How often a key is held in each mode.
+#[derive(Clone, Copy, Default)]
+struct Counts {
     shared: u32,
     exclusive: u32,
 }
 
-impl Claims {
-    fn is_empty(self) -> bool {
-        !self.by_transaction && self.shared == 0 && self.exclusive == 0
-    }
-
+impl Counts {
     fn of(&mut self, mode: AdvisoryMode) -> &mut u32 {
         match mode {
             AdvisoryMode::Shared => &mut self.shared,
             AdvisoryMode::Exclusive => &mut self.exclusive,
+        }
+    }
+}
+
+impl Claims {
+    /// The strongest mode in which it is held.
+    fn mode(self) -> Option<AdvisoryMode> {
+        let Counts { shared, exclusive } = self.by_transaction;
+        let (all_shared, all_exclusive) = (
+            shared + self.by_connection.shared,
+            exclusive + self.by_connection.exclusive,
+        );
+        match (all_shared, all_exclusive) {
+            (0, 0) => None,
+            (_, 0) => Some(AdvisoryMode::Shared),
+            _ => Some(AdvisoryMode::Exclusive),
         }
     }
 }
@@ -78,6 +99,7 @@ impl Advisory {
         Box::new(Self {
             locks,
             held: BTreeMap::new(),
+            taken: Vec::new(),
         })
     }
 
@@ -88,19 +110,37 @@ impl Advisory {
 
     /// Whether locks end with the transaction.
     pub(super) fn has_of_transaction(&self) -> bool {
-        self.held.values().any(|claims| claims.by_transaction)
+        !self.taken.is_empty()
     }
 
-    /// The transaction has ended.
-    pub(super) fn end_transaction(&mut self) {
-        let Self { locks, held } = self;
-        held.retain(|key, claims| {
-            claims.by_transaction = false;
-            if claims.is_empty() {
-                locks.unlock_key(TREE, &name(*key));
+    /// How many the transaction has taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Gives back what the transaction has taken after the first `count`.
+    pub(super) fn release_since(&mut self, count: usize) {
+        while self.taken.len() > count
+            && let Some((key, mode)) = self.taken.pop()
+        {
+            self.release(key, |claims| *claims.by_transaction.of(mode) -= 1);
+        }
+    }
+
+    /// Changes the claims on a key, and gives back of its lock what they no longer need.
+    fn release(&mut self, key: AdvisoryKey, change: impl FnOnce(&mut Claims)) {
+        let Some(claims) = self.held.get_mut(&key) else {
+            return;
+        };
+        change(claims);
+        match claims.mode() {
+            None => {
+                self.held.remove(&key);
+                self.locks.unlock_key(TREE, &name(key));
             }
-            !claims.is_empty()
-        });
+            Some(AdvisoryMode::Shared) => self.locks.share_key(TREE, &name(key)),
+            Some(AdvisoryMode::Exclusive) => {}
+        }
     }
 }
 
@@ -134,7 +174,8 @@ impl Connection {
             self.open()?;
         }
         let (locks, advisory) = self.lock_sessions();
-        let Advisory { locks, held } = &mut **advisory.get_or_insert_with(|| Advisory::new(locks));
+        let advisory = advisory.get_or_insert_with(|| Advisory::new(locks));
+        let Advisory { locks, held, taken } = &mut **advisory;
         locks.set_wait_limit(wait.limit());
         let key_mode = match mode {
             AdvisoryMode::Shared => KeyMode::Shared,
@@ -147,8 +188,11 @@ impl Connection {
         }
         let claims = held.entry(key).or_default();
         match scope {
-            Scope::Transaction => claims.by_transaction = true,
-            Scope::Connection => *claims.of(mode) += 1,
+            Scope::Transaction => {
+                *claims.by_transaction.of(mode) += 1;
+                taken.push((key, mode));
+            }
+            Scope::Connection => *claims.by_connection.of(mode) += 1,
         }
         Ok(true)
     }
@@ -159,14 +203,9 @@ impl Connection {
         let (_, Some(advisory)) = self.lock_sessions() else {
             return;
         };
-        let Advisory { locks, held } = &mut **advisory;
-        held.retain(|key, claims| {
-            (claims.shared, claims.exclusive) = (0, 0);
-            if claims.is_empty() {
-                locks.unlock_key(TREE, &name(*key));
-            }
-            !claims.is_empty()
-        });
+        for key in advisory.held.keys().copied().collect::<Vec<_>>() {
+            advisory.release(key, |claims| claims.by_connection = Counts::default());
+        }
     }
 
     /// Gives an advisory lock of the connection back, once; false if it has none in this mode.
@@ -175,19 +214,11 @@ impl Connection {
         let (_, Some(advisory)) = self.lock_sessions() else {
             return false;
         };
-        let Advisory { locks, held } = &mut **advisory;
-        let Some(claims) = held.get_mut(&key) else {
-            return false;
-        };
-        let count = claims.of(mode);
-        if *count == 0 {
-            return false;
+        let claims = advisory.held.get_mut(&key);
+        let is_held = claims.is_some_and(|claims| *claims.by_connection.of(mode) > 0);
+        if is_held {
+            advisory.release(key, |claims| *claims.by_connection.of(mode) -= 1);
         }
-        *count -= 1;
-        if claims.is_empty() {
-            held.remove(&key);
-            locks.unlock_key(TREE, &name(key));
-        }
-        true
+        is_held
     }
 }

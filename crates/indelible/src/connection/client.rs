@@ -369,7 +369,11 @@ impl Connection {
     pub fn mark(&mut self) -> Result<StatementSavepoint> {
         let transaction = self.transactions;
         let locks = self.locks().savepoint();
-        Ok(self.open()?.writes.mark(transaction, locks))
+        let advisory = self
+            .advisory
+            .as_ref()
+            .map_or(0, |advisory| advisory.taken());
+        Ok(self.open()?.writes.mark(transaction, locks, advisory))
     }
 
     /// Whether the open transaction has made a change since a mark, be it undone or not.
@@ -378,9 +382,9 @@ impl Connection {
             .is_ok_and(|open| open.writes.number() != mark.number)
     }
 
-    /// Forgets the changes since a mark, which stays, and gives the locks of rows and keys back
-    /// that were taken since. Those of tables stay until the transaction ends, and so do those of
-    /// rows that [`Connection::insert_all`] has listed.
+    /// Forgets the changes since a mark, which stays, and gives the locks back that were taken
+    /// since. Those of rows that [`Connection::insert_all`] has listed stay until the transaction
+    /// ends.
     ///
     /// # Errors
     ///
@@ -395,6 +399,9 @@ impl Connection {
         // Others may change the row from now on.
         open.latest = None;
         lists::release_since(self.locks(), mark.locks);
+        if let Some(advisory) = &mut self.advisory {
+            advisory.release_since(mark.advisory);
+        }
         Ok(())
     }
 
@@ -504,7 +511,7 @@ impl Connection {
             lists.end(locks);
             locks.end();
             if let Some(advisory) = advisory {
-                advisory.end_transaction();
+                advisory.release_since(0);
             }
         };
         (&database.core, end)

@@ -132,10 +132,10 @@ impl Lists {
     }
 }
 
-/// Gives the locks of keys back that a session has taken since a savepoint, except the one by which
-/// others wait for its lists.
+/// Gives the locks back that a session has taken since a savepoint, except the one by which others
+/// wait for its lists.
 pub(super) fn release_since(locks: &mut LockSession, savepoint: LockSavepoint) {
-    locks.release_keys_since(savepoint, TREE);
+    locks.release_since(savepoint, TREE);
 }
 
 /// Makes the two newest lists one, if they are of one transaction and table and the older is short.

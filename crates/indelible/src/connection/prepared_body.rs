@@ -33,12 +33,15 @@ const DELETE: u8 = 2;
 const OF_TABLE: u8 = 0;
 const OF_KEY: u8 = 1;
 
-const MODES: [Mode; 5] = [
+const MODES: [Mode; 8] = [
     Mode::IntentShared,
     Mode::IntentExclusive,
     Mode::Shared,
     Mode::SharedIntentExclusive,
     Mode::Exclusive,
+    Mode::AccessShare,
+    Mode::ShareUpdateExclusive,
+    Mode::AccessExclusive,
 ];
 const KEY_MODES: [KeyMode; 3] = [KeyMode::Shared, KeyMode::Update, KeyMode::Exclusive];
 

@@ -29,6 +29,8 @@ pub struct StatementSavepoint {
     /// The number of unique keys that were locked.
     unique_keys: usize,
     pub(super) locks: LockSavepoint,
+    /// The number of advisory locks that the transaction had taken.
+    pub(super) advisory: usize,
 }
 
 struct Entry {
@@ -212,13 +214,19 @@ impl WriteSet {
     }
 
     /// This moment.
-    pub(super) fn mark(&self, transaction: u64, locks: LockSavepoint) -> StatementSavepoint {
+    pub(super) fn mark(
+        &self,
+        transaction: u64,
+        locks: LockSavepoint,
+        advisory: usize,
+    ) -> StatementSavepoint {
         StatementSavepoint {
             transaction,
             length: self.log.len(),
             number: self.number,
             unique_keys: self.unique_keys.len(),
             locks,
+            advisory,
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
         return Err(session.no_definition(schema.as_deref(), &name));
     };
     session.must_own(&object)?;
+    session.refuse_readers(&object, "ALTER TABLE")?;
     session.lock_alone(object.oid)?;
     // The name may be that of an index of the table.
     let is_index = object.name != name;
@@ -551,6 +552,20 @@ impl Session {
         self.refuse_mutable_readers(&object, at)?;
         self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)
+    }
+
+    /// Gives a table another table below, of the rows that are there.
+    pub(crate) fn write_anew(&mut self, oid: Oid) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let old = table_body(&mut object)?.clone();
+        self.rewrite_rows(&old, object)
+    }
+
+    /// As [`Session::rewrite`], with the values that the rows have.
+    pub(super) fn rewrite_rows(&mut self, old: &TableBody, object: Object) -> Result<()> {
+        let values = old.columns.iter().enumerate();
+        let values = values.map(|(at, column)| Expr::Column(at, column.data_type));
+        self.rewrite(old, object, values.collect())
     }
 
     /// Gives a table another table below, of the rows that are there: `values` over each old row.

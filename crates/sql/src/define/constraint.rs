@@ -392,9 +392,7 @@ impl Session {
         body.indexes.retain(|index| index.name != name);
         if is_primary {
             body.key.clear();
-            let values = old.columns.iter().enumerate();
-            let values = values.map(|(at, column)| Expr::Column(at, column.data_type));
-            return self.rewrite(&old, object, values.collect());
+            return self.rewrite_rows(&old, object);
         }
         let physical = body.physical.clone();
         let index = old.indexes.iter().find(|index| index.name == name);

@@ -237,6 +237,7 @@ impl Session {
                 .notice(format!("drop cascades to {what}"));
             self.drop_dependent(dependent, object.oid)?;
         }
+        self.refuse_readers(object, "DROP TABLE")?;
         self.lock_alone(object.oid)?;
         let owned: Vec<Oid> = self
             .catalog()
@@ -444,6 +445,8 @@ impl Session {
             columns.sort_unstable();
             columns
         };
+        self.refuse_readers(&object, "DROP INDEX")?;
+        self.lock_alone(object.oid)?;
         let gone = body.indexes.iter().find(|index| index.name == name);
         if let Some(gone) = gone.filter(|index| index.is_unique).map(columns) {
             let mut uniques = body.indexes.iter().filter(|index| index.is_unique);

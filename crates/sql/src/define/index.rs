@@ -10,7 +10,6 @@ use crate::catalog::{
     Body, Column, Constraint, Deferral, Hidden, Index, IndexForm, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Expr as PlanExpr;
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Loose, distinct_names, quoted};
@@ -376,9 +375,7 @@ impl Session {
         }
         let name = index.name.clone();
         body.indexes.push(index);
-        let values = old.columns.iter().enumerate();
-        let values = values.map(|(at, column)| PlanExpr::Column(at, column.data_type));
-        self.rewrite(old, new, values.collect())
+        self.rewrite_rows(old, new)
             .map_err(|error| of_build(error, &name))
     }
 
@@ -455,9 +452,7 @@ impl Session {
         if !is_primary && deferral == Deferral::Never {
             return self.put(object, None);
         }
-        let values = old.columns.iter().enumerate();
-        let values = values.map(|(at, column)| PlanExpr::Column(at, column.data_type));
-        self.rewrite(&old, object, values.collect())
+        self.rewrite_rows(&old, object)
     }
 
     /// Gives hidden columns the types that their values have now.

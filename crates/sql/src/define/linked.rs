@@ -194,12 +194,23 @@ impl Session {
         Ok(())
     }
 
+    /// Fails if a cursor of the session reads a table, which would not survive the command.
+    pub(super) fn refuse_readers(&self, object: &Object, command: &str) -> Result<()> {
+        if self.has_open_reader_of(object.oid) {
+            let message = format!(
+                "cannot {command} \"{}\" because it is being used by active queries in this session",
+                object.name
+            );
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
+        }
+        Ok(())
+    }
+
     /// Locks a table, if it has rows of its own, for this transaction alone.
     pub(super) fn lock_alone(&mut self, oid: Oid) -> Result<()> {
         if let Some(handle) = self.catalog().handle(oid).cloned() {
             let wait = self.environment.wait();
-            self.connection
-                .lock_table(&handle, TableLock::Exclusive, wait)?;
+            self.exclude_others(&handle, wait)?;
         }
         Ok(())
     }

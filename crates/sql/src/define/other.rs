@@ -237,14 +237,14 @@ impl Session {
             .as_ref()
             .unwrap_or(&LockTableMode::AccessExclusive)
         {
-            LockTableMode::AccessShare | LockTableMode::RowShare => TableLock::IntentShared,
+            LockTableMode::AccessShare => TableLock::AccessShare,
+            LockTableMode::RowShare => TableLock::IntentShared,
             LockTableMode::RowExclusive => TableLock::IntentExclusive,
+            LockTableMode::ShareUpdateExclusive => TableLock::ShareUpdateExclusive,
             LockTableMode::Share => TableLock::Shared,
-            // One at a time.
-            LockTableMode::ShareUpdateExclusive | LockTableMode::ShareRowExclusive => {
-                TableLock::SharedIntentExclusive
-            }
-            LockTableMode::Exclusive | LockTableMode::AccessExclusive => TableLock::Exclusive,
+            LockTableMode::ShareRowExclusive => TableLock::SharedIntentExclusive,
+            LockTableMode::Exclusive => TableLock::Exclusive,
+            LockTableMode::AccessExclusive => TableLock::AccessExclusive,
         };
         let wait = if lock.nowait {
             Wait::Never
@@ -252,46 +252,61 @@ impl Session {
             self.environment.wait()
         };
         for target in &lock.tables {
-            let (schema, name) = object_name(&target.name)?;
-            let typed = self.relation_or_typed(schema.as_deref(), &name);
-            let object = match typed.filter(|object| is_typed(object.oid)) {
-                Some(typed) => typed,
-                None => self.named_table(&target.name)?,
-            };
-            let names = &self.environment.names;
-            names.check(names.role, &object, rights_to_lock(mode))?;
-            let handle = match is_typed(object.oid) {
-                true => Some(self.sql.database().table(&object.name)?),
-                false => self.catalog().handle(object.oid).cloned(),
-            };
-            if let Some(handle) = handle {
-                self.connection
-                    .lock_table(&handle, mode, wait)
-                    .map_err(|error| {
-                        let error = SqlError::from(error);
-                        match error.state {
-                            SqlState::LOCK_NOT_AVAILABLE => {
-                                let message = format!(
-                                    "could not obtain lock on relation \"{}\"",
-                                    object.name
-                                );
-                                SqlError { message, ..error }
-                            }
-                            _ => error,
-                        }
-                    })?;
-            }
+            while self.lock_named(&target.name, mode, wait)? {}
         }
         Ok(())
     }
 
-    /// Gives tables empty tables below.
+    /// Locks a table by its name. True if the name may be that of another table by now, after a
+    /// wait.
+    fn lock_named(&mut self, name: &ObjectName, mode: TableLock, wait: Wait) -> Result<bool> {
+        let (schema, short) = object_name(name)?;
+        let typed = self.relation_or_typed(schema.as_deref(), &short);
+        let object = match typed.filter(|object| is_typed(object.oid)) {
+            Some(typed) => typed,
+            None => self.named_table(name)?,
+        };
+        let names = &self.environment.names;
+        names.check(names.role, &object, rights_to_lock(mode))?;
+        let handle = match is_typed(object.oid) {
+            true => Some(self.sql.database().table(&object.name)?),
+            false => self.catalog().handle(object.oid).cloned(),
+        };
+        let Some(handle) = handle else {
+            return Ok(false);
+        };
+        let locked = if mode == TableLock::AccessExclusive {
+            self.exclude_others(&handle, wait)
+        } else {
+            let locked = self.connection.lock_table(&handle, mode, wait);
+            locked.map_err(SqlError::from)
+        };
+        let version = self.catalog().version;
+        self.refresh_catalog();
+        match locked {
+            Err(mut error) if error.state == SqlState::LOCK_NOT_AVAILABLE => {
+                if wait == Wait::Never {
+                    error.message = format!("could not obtain lock on relation \"{short}\"");
+                }
+                Err(error)
+            }
+            Err(error)
+                if error.state != SqlState::UNDEFINED_TABLE
+                    || version == self.catalog().version =>
+            {
+                Err(error)
+            }
+            _ => Ok(version != self.catalog().version),
+        }
+    }
+
     /// Fails unless the session's role may empty a table; its partitions and heirs go with it.
     fn may_truncate(&self, object: &Object) -> Result<()> {
         let names = &self.environment.names;
         names.check(names.role, object, Privilege::Truncate.bit())
     }
 
+    /// Gives tables empty tables below.
     fn truncate(&mut self, truncate: &Truncate) -> Result<()> {
         self.begin_definition()?;
         let mut tables = Vec::new();
@@ -358,6 +373,7 @@ impl Session {
             Some(sqlparser::ast::TruncateIdentityOption::Restart)
         );
         for object in tables {
+            self.refuse_readers(&object, "TRUNCATE")?;
             self.empty(&object, restarts)?;
         }
         Ok(())
@@ -398,7 +414,9 @@ fn rights_to_lock(mode: TableLock) -> i64 {
     let changes = [Privilege::Update, Privilege::Delete, Privilege::Truncate];
     let changes: i64 = changes.iter().map(|right| right.bit()).sum();
     match mode {
-        TableLock::IntentShared => changes | Privilege::Insert.bit() | Privilege::Select.bit(),
+        TableLock::AccessShare | TableLock::IntentShared => {
+            changes | Privilege::Insert.bit() | Privilege::Select.bit()
+        }
         TableLock::IntentExclusive => changes | Privilege::Insert.bit(),
         _ => changes,
     }

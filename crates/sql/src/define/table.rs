@@ -18,6 +18,7 @@ use crate::types::cast::{self, CastContext};
 use crate::types::{Category, Kind, operator, storage};
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
+    TableLock,
 };
 use sql_parse::{LIKE, MARK, Parsed, Path, SET_COLUMNS, ident_text, mark_of, object_name};
 use sqlparser::ast::{
@@ -518,6 +519,10 @@ impl Session {
         let created = created.map_err(|error| of_definition(error.into(), &object.name))?;
         self.environment.host.new_tables.push(created.id());
         self.environment.host.own_tables.push(created.id());
+        // Nobody else knows it, and its rows need no locks of their own.
+        let wait = self.environment.wait();
+        self.connection
+            .lock_table(&created, TableLock::AccessExclusive, wait)?;
         Ok(created)
     }
 }

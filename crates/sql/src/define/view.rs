@@ -363,6 +363,8 @@ impl Session {
         (names, with_data): (&[Ident], bool),
         query: &Query,
     ) -> Result<Completion> {
+        // The tables that it reads stay as they are from here on.
+        self.begin_definition()?;
         let (plan, values) = match executed(query)? {
             Some((prepared, arguments)) => self.prepared_query(&prepared, &arguments)?,
             None => {

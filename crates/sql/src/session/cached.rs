@@ -58,7 +58,7 @@ impl Session {
             };
             let done = self.run_point_alone(&lifted.plan, point, &mut values, sink);
             self.point.parameters = values;
-            return done.map(Some);
+            return done;
         }
         let version = self.catalog().version;
         self.guarded(|session| {
@@ -98,7 +98,7 @@ impl Session {
         let Some(values) = self.literal_values(text, fingerprint, lifted) else {
             return Ok(None);
         };
-        if self.lock_targets(&lifted.plan)? {
+        if self.lock_used(&lifted.plan)? {
             return Ok(None);
         }
         if let Some(columns) = &lifted.plan.columns {

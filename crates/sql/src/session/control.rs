@@ -85,6 +85,8 @@ impl Session {
         }
         if result.is_err() && self.connection.is_open() {
             self.connection.roll_back_to(mark)?;
+            // Others may define things again.
+            self.transaction.defines = defined.is_some();
             self.environment.names.catalog = defined.unwrap_or_else(|| self.sql.catalog());
         }
         result
@@ -430,6 +432,7 @@ impl Session {
             name: ident_text(name),
             mark: self.connection.statement()?,
             catalog: Arc::clone(self.catalog()),
+            defines: self.transaction.defines,
             announced: self.environment.host.announced.point(),
             deferred: self.environment.host.deferred.clone(),
             access: self.transaction.access,
@@ -460,6 +463,7 @@ impl Session {
         let savepoint = &self.transaction.savepoints[at];
         self.connection.roll_back_to(savepoint.mark)?;
         self.environment.names.catalog = Arc::clone(&savepoint.catalog);
+        self.transaction.defines = savepoint.defines;
         self.environment
             .host
             .announced
@@ -472,7 +476,24 @@ impl Session {
         self.undo_settings(level);
         self.environment.host.variables.enter(level);
         self.undo_portals(level);
+        self.sweep_undone();
         Ok(())
+    }
+
+    /// Drops the indexes that were made and are undone: unique ones would count until the end.
+    fn sweep_undone(&mut self) {
+        let committed = self.sql.catalog();
+        let own = Arc::clone(self.catalog());
+        let is_undone = |loose: &mut Loose| match loose {
+            Loose::Index { table, index } => {
+                !own.uses_index(table, index) && !committed.uses_index(table, index)
+            }
+            _ => false,
+        };
+        let undone: Vec<Loose> = self.transaction.loose.extract_if(.., is_undone).collect();
+        for loose in undone {
+            self.sweep(loose);
+        }
     }
 
     fn release(&mut self, name: &Ident) -> Result<()> {

@@ -140,8 +140,14 @@ impl Session {
         let parsed = parse(query)?
             .pop()
             .ok_or_else(|| SqlError::internal("a query"))?;
-        let plan = self.plan(&parsed, &[]).map_err(without_place)?;
-        let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
+        let planned = |session: &mut Self| {
+            let plan = session.plan(&parsed, &[]).map_err(without_place)?;
+            plan.ok_or_else(|| SqlError::internal("a plan"))
+        };
+        let mut plan = planned(self)?;
+        while self.lock_used(&plan)? {
+            plan = planned(self)?;
+        }
         let columns = plan.columns.clone().unwrap_or_default();
         let mut copied = Copied {
             columns: &columns,
@@ -206,7 +212,7 @@ impl Session {
             plan.ok_or_else(|| SqlError::internal("a plan"))
         };
         let mut plan = planned(self)?;
-        while self.lock_targets(&plan)? {
+        while self.lock_used(&plan)? {
             plan = planned(self)?;
         }
         sink.copy_begins(&CopyShape {

@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
+use crate::state::{Prepared, Progress, Running, ShownCursor, ShownStatement};
 use crate::types::Datum;
 use sql_bind::{Binder, Tracked, not_updatable, type_named};
 use sql_parse::{LineIndex, Parsed, ident_text, object_name};
@@ -100,6 +100,19 @@ impl Session {
         }
     }
 
+    /// Whether a cursor or portal that is not at its end reads a table.
+    pub(crate) fn has_open_reader_of(&self, oid: Oid) -> bool {
+        let cursors = self.cursors.values();
+        let cursors = cursors.filter(|cursor| cursor.life != Life::Kept && !cursor.is_over);
+        let portals = self.portals.values();
+        let portals = portals.filter_map(|portal| match &portal.progress {
+            Progress::Running(running) => Some(&**running),
+            _ => None,
+        });
+        let mut running = cursors.map(|cursor| &cursor.running).chain(portals);
+        running.any(|running| running.plan.tables.iter().any(|used| used.oid == oid))
+    }
+
     /// Runs a statement about cursors or prepared statements; none if it is another one.
     pub(super) fn cursor_statement(
         &mut self,
@@ -184,7 +197,11 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        let (plan, tracked) = self.plan_cursor(parsed, &Statement::Query(query.clone()))?;
+        let query = Statement::Query(query.clone());
+        let (mut plan, mut tracked) = self.plan_cursor(parsed, &query)?;
+        while self.lock_used(&plan)? {
+            (plan, tracked) = self.plan_cursor(parsed, &query)?;
+        }
         self.check_values(&plan)?;
         if !plan.before.is_empty() {
             return Err(changes_rows());
@@ -529,7 +546,7 @@ impl Session {
                 None => Ok(Completion::new("")),
             };
         };
-        while self.lock_targets(&plan)? {
+        while self.lock_used(&plan)? {
             plan = self.plan_prepared(name)?.unwrap_or(plan);
         }
         if let Some(columns) = &plan.columns {

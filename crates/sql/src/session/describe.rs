@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// A transaction that defines objects has a catalogue of its own; all others see the newest.
-    pub(super) fn refresh_catalog(&mut self) {
+    pub(crate) fn refresh_catalog(&mut self) {
         if !self.transaction.defines {
             self.sql.refresh(&mut self.environment.names.catalog);
         }

@@ -37,7 +37,7 @@ impl Session {
             | Statement::Merge(_) => {
                 let no_plan = || SqlError::internal("a statement with a plan");
                 let mut plan = self.plan(parsed, &[])?.ok_or_else(no_plan)?;
-                while self.lock_targets(&plan)? {
+                while self.lock_used(&plan)? {
                     plan = self.plan(parsed, &[])?.ok_or_else(no_plan)?;
                 }
                 if !plan.parameters.is_empty() {
@@ -144,16 +144,18 @@ impl Session {
         check_count(plan, &values)?;
         let mut state = self.begin_point(plan)?;
         state.parameters = values;
-        let rows = self.answer_point(point, &mut state, sink)?;
+        let rows = self.answer_point(point, None, &mut state, sink)?;
         self.point.parameters = std::mem::take(&mut state.parameters);
         self.point.state = Some(state);
         Ok(Completion::with_rows(plan.command, rows))
     }
 
-    /// Runs a point plan in a state, and hands over its rows; how many it has changed or found.
+    /// Runs a point plan in a state, and hands over its rows, described if their columns are given;
+    /// how many it has changed or found.
     fn answer_point(
         &mut self,
         point: &PointPlan,
+        columns: Option<&[OutputColumn]>,
         state: &mut State,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
@@ -164,6 +166,9 @@ impl Session {
             state,
         };
         let (rows, out) = self.point.run(point, is_in_block, &mut run)?;
+        if let Some(columns) = columns {
+            sink.describe(columns)?;
+        }
         if !out.is_empty() {
             sink.rows(out, &self.environment.context())?;
         }
@@ -175,17 +180,19 @@ impl Session {
         let isolation = self.environment.host.variables.modes().isolation;
         let is_alone = self.transaction.block == Block::Idle;
         let point = plan.point.as_ref().filter(|point| point.is_plain());
-        point.filter(|_| is_alone && isolation == Isolation::ReadCommitted)
+        point
+            .filter(|_| is_alone && isolation == Isolation::ReadCommitted && self.nobody_excludes())
     }
 
-    /// Runs such a plan. The values are taken.
+    /// Runs such a plan. The values are taken. None, and nothing is done, if its table has been
+    /// replaced meanwhile.
     pub(super) fn run_point_alone(
         &mut self,
         plan: &Plan,
         point: &PointPlan,
         values: &mut Row,
         sink: &mut dyn RowSink,
-    ) -> Result<Completion> {
+    ) -> Result<Option<Completion>> {
         // An error ends it as that of an implicit transaction.
         self.transaction.block = Block::Implicit;
         let done = self.guarded(|session| session.read_alone(plan, point, values, sink));
@@ -199,24 +206,32 @@ impl Session {
         point: &PointPlan,
         values: &mut Row,
         sink: &mut dyn RowSink,
-    ) -> Result<Completion> {
+    ) -> Result<Option<Completion>> {
         check_count(plan, values)?;
         self.environment.begin_transaction();
         self.environment.host.begin_statement();
-        if let Some(columns) = &plan.columns {
-            sink.describe(columns)?;
-        }
         let mut state = self.point_state(plan);
         state.begun = None;
         std::mem::swap(&mut state.parameters, values);
-        let rows = self.answer_point(point, &mut state, sink)?;
+        let answered = self.answer_point(point, plan.columns.as_deref(), &mut state, sink);
         std::mem::swap(&mut state.parameters, values);
+        let rows = match answered {
+            Err(error) if error.state == SqlState::UNDEFINED_TABLE => {
+                let version = self.catalog().version;
+                self.refresh_catalog();
+                return match version == self.catalog().version {
+                    true => Err(error),
+                    false => Ok(None),
+                };
+            }
+            answered => answered?,
+        };
         values.clear();
         self.point.state = Some(state);
         let report = CommitReport::default();
         self.environment.host.peer.counts.committed(&report);
         self.last_commit = Some(report);
-        Ok(Completion::with_rows(plan.command, rows))
+        Ok(Some(Completion::with_rows(plan.command, rows)))
     }
 
     /// Runs a point plan for rows of values, which have as many values as there are parameters; the
@@ -321,7 +336,7 @@ impl Session {
     /// The transaction is about to read, and to change rows if the plan does.
     fn begin_reading(&mut self, plan: &Plan) -> Result<()> {
         let is_refused = plan.writes && self.transaction.access == indelible::Mode::ReadOnly;
-        if is_refused && !self.changes_temporary_only(plan)? {
+        if is_refused && !self.changes_temporary_only(plan) {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
@@ -355,12 +370,13 @@ impl Session {
         collect(&mut *build(root), &mut self.run(&mut state))
     }
 
-    /// Inserts the rows of a query into a table; the number of rows.
+    /// Inserts the rows of a query into a table of a transaction that defines; the number of rows.
     pub(crate) fn fill(
         &mut self,
         table: u32,
         (plan, values): (&Arc<Plan>, Vec<Datum>),
     ) -> Result<u64> {
+        self.lock_used(plan)?;
         self.fill_rows(table, plan.root.clone(), (&plan.parameters, values))
     }
 
@@ -391,6 +407,7 @@ impl Session {
             parameters: parameters.to_vec(),
             command: "INSERT",
             writes: true,
+            tables: Vec::new(),
             keepers: 1,
             is_momentary: false,
         });

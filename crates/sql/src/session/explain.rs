@@ -74,7 +74,7 @@ impl Session {
         }
         let start = Instant::now();
         let (mut plan, mut values) = self.plan_to_explain(parsed, inner)?;
-        while chosen.analyze && self.lock_targets(&plan)? {
+        while chosen.analyze && self.lock_used(&plan)? {
             (plan, values) = self.plan_to_explain(parsed, inner)?;
         }
         let mut summary = Summary {
@@ -93,6 +93,7 @@ impl Session {
                 parameters: plan.parameters.clone(),
                 command: plan.command,
                 writes: plan.writes,
+                tables: plan.tables.clone(),
                 keepers: plan.keepers,
                 is_momentary: plan.is_momentary,
             });

@@ -155,8 +155,9 @@ impl Session {
             && let Some(plan) = self.promised_plan(&portal.statement)
             && is_of(portal, self.prepared.get(&portal.statement))
             && let Some(point) = self.point_alone(&plan)
+            && let Some(completion) =
+                self.run_point_alone(&plan, point, &mut portal.values, sink)?
         {
-            let completion = self.run_point_alone(&plan, point, &mut portal.values, sink)?;
             portal.progress = Progress::after(&completion, true);
             return Ok(completion);
         }
@@ -197,7 +198,7 @@ impl Session {
         let Some(mut plan) = self.plan_portal(portal, parsed)? else {
             return Ok(None);
         };
-        while self.lock_targets(&plan)? {
+        while self.lock_used(&plan)? {
             plan = self.plan_portal(portal, parsed)?.unwrap_or(plan);
         }
         Ok(Some(plan))
@@ -258,7 +259,6 @@ impl Session {
         let watch = self.watch();
         let done = if let Some(point) = self.alone(planned) {
             self.run_point_alone(&planned.plan, point, values, sink)
-                .map(Some)
         } else {
             let run = |session: &mut Self| session.run_planned(planned, values, sink);
             let done = self.guarded(|session| session.attempt(run));
@@ -318,7 +318,7 @@ impl Session {
         let Some(mut plan) = self.plan_prepared(statement)? else {
             return Ok(None);
         };
-        while self.lock_targets(&plan)? {
+        while self.lock_used(&plan)? {
             plan = self.plan_prepared(statement)?.unwrap_or(plan);
         }
         let Some(point) = self.point_of(&plan) else {
@@ -342,7 +342,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
         let plan = &planned.plan;
-        if planned.versions != self.versions() || self.lock_targets(plan)? {
+        if planned.versions != self.versions() || self.lock_used(plan)? {
             return Ok(None);
         }
         let Some(point) = self.point_of(plan) else {

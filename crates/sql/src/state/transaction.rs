@@ -5,6 +5,7 @@
 
 use super::deferred::Deferred;
 use crate::catalog::{Catalog, Oid};
+use crate::session::Exclusion;
 use indelible::{Isolation, Mode, StatementSavepoint};
 use sql_values::setting::READ_COMMITTED;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) struct Savepoint {
     pub(crate) name: String,
     pub(crate) mark: StatementSavepoint,
     pub(crate) catalog: Arc<Catalog>,
+    /// Whether the catalogue was the transaction's own, and nobody else could define anything.
+    pub(crate) defines: bool,
     /// Notifications that were announced before it.
     pub(crate) announced: (usize, usize),
     pub(crate) deferred: Deferred,
@@ -51,6 +54,10 @@ pub(crate) struct Transaction {
     pub(crate) defers: bool,
     /// Whether a query has run, after which the isolation cannot be changed.
     pub(crate) has_read: bool,
+    /// The catalogue of its snapshot, once it has one that lasts.
+    pub(crate) known: Option<Arc<Catalog>>,
+    /// There once it has locked a table for itself.
+    pub(crate) exclusion: Option<Exclusion>,
 }
 
 /// A thing below whose fate the end of the transaction decides.
@@ -77,6 +84,8 @@ impl Transaction {
             access: Mode::ReadWrite,
             defers: false,
             has_read: false,
+            known: None,
+            exclusion: None,
         }
     }
 

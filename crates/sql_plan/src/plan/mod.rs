@@ -45,6 +45,7 @@ mod prune;
 mod selectivity;
 mod side;
 mod unnest;
+mod used;
 mod walk;
 
 pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
@@ -68,6 +69,7 @@ pub use node::{
 pub use partition::{Edge, PartitionKeys, Share, Takes};
 pub use partition_hash::HashClass;
 pub use point::{PointChange, PointInsert, PointPlan, PointRow, PointSelect};
+pub use used::{Used, UsedTables};
 pub use walk::Visitor;
 
 use crate::types::Type;
@@ -102,6 +104,8 @@ pub struct Plan {
     pub command: &'static str,
     /// Whether it changes rows.
     pub writes: bool,
+    /// The tables that it reads or changes, each once.
+    pub tables: Vec<Used>,
     /// Operators that may keep rows, which share the memory of a run.
     pub keepers: usize,
     /// Whether it is right only as long as cursors stay where they are.

@@ -93,14 +93,16 @@ impl Head {
     }
 
     fn request_beside_others(&mut self, request: &Request<'_>) -> Answer {
-        let is_conversion = self.holder(request.session).is_some();
-        let behind = if is_conversion {
-            self.queue
+        let held = self.holder(request.session).map(|holder| holder.strength);
+        let is_conversion = held.is_some();
+        // Those who wait for what the session has cannot go first.
+        let behind = match held {
+            Some(held) => self
+                .queue
                 .iter()
-                .take_while(|waiter| waiter.is_conversion)
-                .count()
-        } else {
-            self.queue.len()
+                .take_while(|waiter| waiter.is_conversion && !held.conflicts(waiter.strength))
+                .count(),
+            None => self.queue.len(),
         };
         let in_front = self.strengths_before(behind);
         if self.is_free_for(request.session, request.strength, in_front)
@@ -227,11 +229,14 @@ impl Head {
         }
     }
 
-    /// Whether nobody but a session holds it or waits; idle locks of others are revoked.
+    /// Whether nobody but a session locks something in it or waits; idle intentions of others are
+    /// revoked.
     pub(super) fn is_alone(&mut self, session: SessionId) -> bool {
+        let is_harmless =
+            |holder: &Holder| holder.session == session || holder.strength == Strength::AccessShare;
         self.holders
-            .retain(|holder| holder.session == session || !holder.is_revocable());
-        self.queue.is_empty() && self.holders.iter().all(|holder| holder.session == session)
+            .retain(|holder| is_harmless(holder) || !holder.is_revocable());
+        self.queue.is_empty() && self.holders.iter().all(is_harmless)
     }
 
     /// Nobody holds it and nobody waits.
@@ -276,7 +281,7 @@ impl Head {
     }
 
     /// Whether nobody excludes this; idle locks that do are revoked.
-    fn is_free_for(&mut self, session: SessionId, strength: Strength, in_front: u8) -> bool {
+    fn is_free_for(&mut self, session: SessionId, strength: Strength, in_front: u16) -> bool {
         if strength.excluded() & in_front != 0 {
             return false;
         }
@@ -297,7 +302,7 @@ impl Head {
     }
 
     /// Strengths that the first waiters want.
-    fn strengths_before(&self, waiters: usize) -> u8 {
+    fn strengths_before(&self, waiters: usize) -> u16 {
         let in_front = self.queue[..waiters].iter();
         in_front.fold(0, |set, waiter| set | waiter.strength.bit())
     }

@@ -1,17 +1,22 @@
 //! Lock modes: their strength, their conflicts, and the combination of two locks of one owner.
 //!
-//! Partition and tables have Gray's five modes, keys have three. Inside they are one lattice of
-//! six, because a head does not care what it locks: intentions never meet *update*, as they lie on
+//! Partition and tables have Gray's five modes, and three that PostgreSQL adds for tables: *access
+//! share* of those who only use a definition, *access exclusive* of those who change it, and *share
+//! update exclusive*, which lets changes of rows in. Keys have three. Inside they are one lattice of
+//! nine, because a head does not care what it locks: intentions never meet *update*, as they lie on
 //! different levels.
 //!
-//! |     | IS | IX | S | SIX | U | X |
-//! |-----|----|----|---|-----|---|---|
-//! | IS  |    |    |   |     |   | x |
-//! | IX  |    |    | x | x   | x | x |
-//! | S   |    | x  |   | x   |   | x |
-//! | SIX |    | x  | x | x   | x | x |
-//! | U   |    | x  |   | x   | x | x |
-//! | X   | x  | x  | x | x   | x | x |
+//! |     | AS | IS | IX | SUE | S | SIX | U | X | AX |
+//! |-----|----|----|----|-----|---|-----|---|---|----|
+//! | AS  |    |    |    |     |   |     |   |   | x  |
+//! | IS  |    |    |    |     |   |     |   | x | x  |
+//! | IX  |    |    |    |     | x | x   | x | x | x  |
+//! | SUE |    |    |    | x   | x | x   | x | x | x  |
+//! | S   |    |    | x  | x   |   | x   |   | x | x  |
+//! | SIX |    |    | x  | x   | x | x   | x | x | x  |
+//! | U   |    |    | x  | x   |   | x   | x | x | x  |
+//! | X   |    | x  | x  | x   | x | x   | x | x | x  |
+//! | AX  | x  | x  | x  | x   | x | x   | x | x | x  |
 //!
 //! *Update* lets readers in, also later ones: its conversion to *exclusive* goes before them in the
 //! queue, so it does not starve.
@@ -19,16 +24,23 @@
 /// A lock of the partition or of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
+    /// It is used as it is defined; nothing in it is locked.
+    AccessShare,
     /// Something below is going to be read under its own lock.
     IntentShared,
     /// Something below is going to be changed under its own lock.
     IntentExclusive,
+    /// Something below is going to be changed under its own lock, by one owner of this mode at a
+    /// time.
+    ShareUpdateExclusive,
     /// All of it is read; nobody changes anything in it.
     Shared,
     /// All of it is read, and some of it changed under locks of its own.
     SharedIntentExclusive,
-    /// All of it is changed; nobody else does anything in it.
+    /// All of it is changed; nobody else locks anything in it.
     Exclusive,
+    /// It is changed as a whole; nobody else uses it.
+    AccessExclusive,
 }
 
 /// A lock of one key.
@@ -59,22 +71,28 @@ pub enum Precedence {
 #[repr(u8)]
 pub(super) enum Strength {
     #[default]
+    AccessShare,
     IntentShared,
     IntentExclusive,
+    ShareUpdateExclusive,
     Shared,
     SharedIntentExclusive,
     Update,
     Exclusive,
+    AccessExclusive,
 }
 
 impl From<Mode> for Strength {
     fn from(mode: Mode) -> Self {
         match mode {
+            Mode::AccessShare => Self::AccessShare,
             Mode::IntentShared => Self::IntentShared,
             Mode::IntentExclusive => Self::IntentExclusive,
+            Mode::ShareUpdateExclusive => Self::ShareUpdateExclusive,
             Mode::Shared => Self::Shared,
             Mode::SharedIntentExclusive => Self::SharedIntentExclusive,
             Mode::Exclusive => Self::Exclusive,
+            Mode::AccessExclusive => Self::AccessExclusive,
         }
     }
 }
@@ -92,60 +110,67 @@ impl From<KeyMode> for Strength {
 impl Strength {
     /// All of them, weakest first as far as they can be compared.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 9] = [
+        Self::AccessShare,
         Self::IntentShared,
         Self::IntentExclusive,
+        Self::ShareUpdateExclusive,
         Self::Shared,
         Self::SharedIntentExclusive,
         Self::Update,
         Self::Exclusive,
+        Self::AccessExclusive,
     ];
 
     /// This mode in a set of modes.
     #[inline]
-    pub(super) const fn bit(self) -> u8 {
-        1 << self as u8
+    pub(super) const fn bit(self) -> u16 {
+        1 << self as u16
     }
 
     /// The modes that conflict with this one, if another owner has them.
     #[inline]
-    pub(super) const fn excluded(self) -> u8 {
-        let exclusive = Self::Exclusive.bit();
-        let changing = Self::IntentExclusive.bit() | Self::SharedIntentExclusive.bit() | exclusive;
+    pub(super) const fn excluded(self) -> u16 {
+        let access = Self::AccessExclusive.bit();
+        let exclusive = Self::Exclusive.bit() | access;
+        let reading = Self::Shared.bit() | Self::Update.bit();
+        let changing = Self::IntentExclusive.bit()
+            | Self::ShareUpdateExclusive.bit()
+            | Self::SharedIntentExclusive.bit()
+            | exclusive;
         match self {
+            Self::AccessShare => access,
             Self::IntentShared => exclusive,
-            Self::IntentExclusive => {
-                Self::Shared.bit()
-                    | Self::SharedIntentExclusive.bit()
-                    | Self::Update.bit()
-                    | exclusive
-            }
+            Self::IntentExclusive => reading | Self::SharedIntentExclusive.bit() | exclusive,
+            Self::ShareUpdateExclusive => reading | changing & !Self::IntentExclusive.bit(),
             Self::Shared => changing,
-            Self::SharedIntentExclusive => changing | Self::Shared.bit() | Self::Update.bit(),
+            Self::SharedIntentExclusive => changing | reading,
             Self::Update => changing | Self::Update.bit(),
-            Self::Exclusive => 0b11_1111,
+            Self::Exclusive => changing | reading | Self::IntentShared.bit(),
+            Self::AccessExclusive => 0b1_1111_1111,
         }
     }
 
     /// As the mode of a whole. None has *update*.
     pub(super) const fn of_whole(self) -> Mode {
         match self {
+            Self::AccessShare => Mode::AccessShare,
             Self::IntentShared => Mode::IntentShared,
             Self::IntentExclusive => Mode::IntentExclusive,
+            Self::ShareUpdateExclusive => Mode::ShareUpdateExclusive,
             Self::Shared => Mode::Shared,
             Self::SharedIntentExclusive => Mode::SharedIntentExclusive,
             Self::Update | Self::Exclusive => Mode::Exclusive,
+            Self::AccessExclusive => Mode::AccessExclusive,
         }
     }
 
-    /// As the mode of a key. None has an intention.
+    /// As the mode of a key. None has a mode that only wholes have.
     pub(super) const fn of_key(self) -> KeyMode {
         match self {
-            Self::IntentShared | Self::Shared => KeyMode::Shared,
+            Self::AccessShare | Self::IntentShared | Self::Shared => KeyMode::Shared,
             Self::Update => KeyMode::Update,
-            Self::IntentExclusive | Self::SharedIntentExclusive | Self::Exclusive => {
-                KeyMode::Exclusive
-            }
+            _ => KeyMode::Exclusive,
         }
     }
 
@@ -159,14 +184,21 @@ impl Strength {
     #[inline]
     pub(super) fn join(self, other: Self) -> Self {
         use Strength::{
-            Exclusive, IntentExclusive, IntentShared, Shared, SharedIntentExclusive, Update,
+            AccessExclusive, AccessShare, Exclusive, IntentExclusive, IntentShared,
+            ShareUpdateExclusive, Shared, SharedIntentExclusive, Update,
         };
         match (self, other) {
             (one, same) if one == same => one,
+            (AccessExclusive, _) | (_, AccessExclusive) => AccessExclusive,
+            (AccessShare, other) | (other, AccessShare) => other,
             (IntentShared, other) | (other, IntentShared) if other != Update => other,
-            (IntentExclusive, Shared | SharedIntentExclusive)
-            | (Shared, IntentExclusive | SharedIntentExclusive)
-            | (SharedIntentExclusive, IntentExclusive | Shared) => SharedIntentExclusive,
+            (IntentExclusive, ShareUpdateExclusive) | (ShareUpdateExclusive, IntentExclusive) => {
+                ShareUpdateExclusive
+            }
+            (
+                IntentExclusive | ShareUpdateExclusive | Shared | SharedIntentExclusive,
+                IntentExclusive | ShareUpdateExclusive | Shared | SharedIntentExclusive,
+            ) => SharedIntentExclusive,
             (Shared, Update) | (Update, Shared) => Update,
             _ => Exclusive,
         }
@@ -182,9 +214,12 @@ impl Strength {
     #[inline]
     pub(super) const fn covers_parts(self, wanted: Self) -> bool {
         match self {
-            Self::Exclusive => true,
+            Self::Exclusive | Self::AccessExclusive => true,
             Self::Shared | Self::SharedIntentExclusive => {
-                matches!(wanted, Self::IntentShared | Self::Shared)
+                matches!(
+                    wanted,
+                    Self::AccessShare | Self::IntentShared | Self::Shared
+                )
             }
             _ => false,
         }
@@ -194,7 +229,7 @@ impl Strength {
     #[inline]
     pub(super) const fn intention(self) -> Self {
         match self {
-            Self::IntentShared | Self::Shared => Self::IntentShared,
+            Self::AccessShare | Self::IntentShared | Self::Shared => Self::IntentShared,
             _ => Self::IntentExclusive,
         }
     }
@@ -203,18 +238,32 @@ impl Strength {
     /// transactions ask for it.
     #[inline]
     pub(super) const fn is_intention(self) -> bool {
-        matches!(self, Self::IntentShared | Self::IntentExclusive)
+        matches!(
+            self,
+            Self::AccessShare | Self::IntentShared | Self::IntentExclusive
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Strength::{
-        self, Exclusive, IntentExclusive, IntentShared, Shared, SharedIntentExclusive, Update,
+        self, AccessExclusive, AccessShare, Exclusive, IntentExclusive, IntentShared,
+        ShareUpdateExclusive, Shared, SharedIntentExclusive, Update,
     };
 
-    /// Gray's table, and the three modes of keys.
+    /// Gray's table with PostgreSQL's modes, and the three modes of keys.
     const TOGETHER: &[(Strength, Strength)] = &[
+        (AccessShare, AccessShare),
+        (AccessShare, IntentShared),
+        (AccessShare, IntentExclusive),
+        (AccessShare, ShareUpdateExclusive),
+        (AccessShare, Shared),
+        (AccessShare, SharedIntentExclusive),
+        (AccessShare, Update),
+        (AccessShare, Exclusive),
+        (IntentShared, ShareUpdateExclusive),
+        (IntentExclusive, ShareUpdateExclusive),
         (IntentShared, IntentShared),
         (IntentShared, IntentExclusive),
         (IntentShared, Shared),
@@ -253,13 +302,18 @@ mod tests {
         assert_eq!(Shared.join(IntentExclusive), SharedIntentExclusive);
         assert_eq!(Shared.join(Update), Update);
         assert_eq!(Update.join(Exclusive), Exclusive);
+        assert_eq!(
+            IntentExclusive.join(ShareUpdateExclusive),
+            ShareUpdateExclusive
+        );
+        assert_eq!(Exclusive.join(AccessExclusive), AccessExclusive);
     }
 
     #[test]
     fn a_whole_covers_its_parts() {
         for wanted in Strength::ALL {
-            assert!(Exclusive.covers_parts(wanted));
-            let reads = matches!(wanted, IntentShared | Shared);
+            assert!(Exclusive.covers_parts(wanted) && AccessExclusive.covers_parts(wanted));
+            let reads = matches!(wanted, AccessShare | IntentShared | Shared);
             assert_eq!(Shared.covers_parts(wanted), reads);
             assert_eq!(SharedIntentExclusive.covers_parts(wanted), reads);
             assert!(!IntentShared.covers_parts(wanted) && !IntentExclusive.covers_parts(wanted));

@@ -25,6 +25,8 @@ pub(super) struct Whole {
     pub(super) inheritance: Option<Arc<Inheritance>>,
     /// The transaction has it; else it is idle, or revoked and not yet missed.
     pub(super) is_active: bool,
+    /// Counts the session's locks.
+    pub(super) number: u64,
     /// Weight of the locks below it.
     pub(super) weight: usize,
     /// The weight from which it is tried to be locked whole.
@@ -59,6 +61,8 @@ pub(super) struct Owned {
     pub(super) wholes: NameTable<Whole>,
     /// Those of `wholes` that the transaction has.
     pub(super) active: Vec<u32>,
+    /// Those that have become stronger: when, and their strength before.
+    pub(super) raises: Vec<(u64, u32, Strength)>,
     pub(super) keys: NameTable<OwnedKey>,
     /// The keys by their numbers.
     pub(super) order: Vec<u32>,
@@ -74,6 +78,7 @@ impl Owned {
         Self {
             wholes: NameTable::new(),
             active: Vec::new(),
+            raises: Vec::new(),
             keys: NameTable::new(),
             order: Vec::new(),
             ranges: Vec::new(),

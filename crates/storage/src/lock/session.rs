@@ -399,12 +399,12 @@ impl LockSession {
     /// Locks the partition or a table.
     fn lock_whole(&mut self, space: Space, wanted: Strength) -> Result<u32> {
         if let Some(whole) = self.find_whole(space) {
-            if self.revive(whole) {
+            if self.revive(whole, wanted) {
                 let held = self.owned.wholes.get(whole).strength;
                 if !held.covers(wanted) {
                     let joined = held.join(wanted);
                     self.request(&Name::whole(space), joined, None)?;
-                    self.owned.wholes.get_mut(whole).strength = joined;
+                    self.raise_whole(whole, joined);
                 }
                 return Ok(whole);
             }
@@ -428,6 +428,7 @@ impl LockSession {
             entry,
             inheritance,
             is_active: true,
+            number: self.owned.next_number(),
             weight: 0,
             escalate_at,
         };
@@ -472,7 +473,7 @@ impl LockSession {
     }
 
     /// Takes an idle lock back if it is one; false if it was revoked.
-    fn revive(&mut self, number: u32) -> bool {
+    fn revive(&mut self, number: u32, wanted: Strength) -> bool {
         let whole = self.owned.wholes.get_mut(number);
         if whole.is_active {
             return true;
@@ -485,9 +486,35 @@ impl LockSession {
             return false;
         }
         whole.is_active = true;
+        // Whoever only reads keeps no lock of the table that an earlier transaction has needed.
+        let is_stronger = wanted == Strength::AccessShare && whole.strength != wanted;
         self.owned.active.push(number);
+        let taken = self.owned.next_number();
+        self.owned.wholes.get_mut(number).number = taken;
+        if is_stronger {
+            self.weaken_whole(number, wanted);
+            self.wake_all();
+        }
         self.counters.inherited += 1;
         true
+    }
+
+    /// The transaction has made the lock of a whole stronger.
+    fn raise_whole(&mut self, number: u32, strength: Strength) {
+        let raised = self.owned.next_number();
+        let whole = self.owned.wholes.get_mut(number);
+        let before = std::mem::replace(&mut whole.strength, strength);
+        self.owned.raises.push((raised, number, before));
+    }
+
+    /// Makes the lock of a whole weaker.
+    fn weaken_whole(&mut self, number: u32, strength: Strength) {
+        let whole = self.owned.wholes.get_mut(number);
+        whole.strength = strength;
+        let entry = whole.entry;
+        let shard = Queues::shard_of(self.owned.wholes.name(number).hash);
+        let heads = self.manager.queues.shard(shard);
+        heads.weaken(entry, self.id, strength, &mut self.woken);
     }
 
     /// Locks a key, or makes its lock stronger; afterwards it has `strength`, or what it had
@@ -636,7 +663,7 @@ impl LockSession {
             whole.escalate_at = whole.weight + escalate_at.div_ceil(2).max(1);
             return;
         }
-        whole.strength = request.strength;
+        self.raise_whole(number, request.strength);
         self.counters.acquired += 1;
         self.counters.escalations += 1;
         for key in self.owned.take_keys(0, |key| key.whole == number) {
@@ -702,20 +729,25 @@ impl LockSession {
         self.has_raised = false;
         let ranges = std::mem::take(&mut self.owned.ranges);
         self.release_ranges(&ranges);
+        self.owned.raises.clear();
         let mut active = std::mem::take(&mut self.owned.active);
-        let escalate_at = self.manager.options().escalate_at;
         for number in active.drain(..) {
-            let whole = self.owned.wholes.get_mut(number);
-            whole.is_active = false;
-            whole.escalate_at = escalate_at;
-            let inheritance = whole.inheritance.as_ref();
-            let stays =
-                whole.strength.is_intention() && inheritance.is_some_and(|word| word.rest());
-            if !stays {
-                self.release_whole(number);
-            }
+            self.end_whole(number);
         }
         self.owned.active = active;
+    }
+
+    /// The transaction no longer needs the lock of a whole, which stays idle if it may.
+    fn end_whole(&mut self, number: u32) {
+        let escalate_at = self.manager.options().escalate_at;
+        let whole = self.owned.wholes.get_mut(number);
+        whole.is_active = false;
+        whole.escalate_at = escalate_at;
+        let inheritance = whole.inheritance.as_ref();
+        let stays = whole.strength.is_intention() && inheritance.is_some_and(|word| word.rest());
+        if !stays {
+            self.release_whole(number);
+        }
     }
 
     fn release_whole(&mut self, number: u32) {

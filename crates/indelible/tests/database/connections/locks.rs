@@ -392,6 +392,80 @@ fn a_rollback_to_a_mark_gives_back_what_was_locked_since() {
     });
 }
 
+/// A table's lock is as strong as it was at the mark, and rows that were locked before stay so.
+#[test]
+fn a_rollback_to_a_mark_gives_tables_and_names_back() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let (exclusive, shared) = (AdvisoryMode::Exclusive, AdvisoryMode::Shared);
+        let (kept, taken) = (AdvisoryKey::One(1), AdvisoryKey::Two(2, 3));
+        let mut one = begun(db, Isolation::ReadCommitted);
+        let mut two = begun(db, Isolation::ReadCommitted);
+        let whole = |connection: &mut Connection, mode| {
+            connection.lock_table(&table, mode, Wait::Never).is_ok()
+        };
+        let name = |connection: &mut Connection, key, mode, scope| {
+            let locked = connection.advisory_lock(key, mode, scope, Wait::Never);
+            locked.unwrap()
+        };
+        for row_first in [false, true] {
+            if row_first {
+                set(&mut one, &table, 0, 1).unwrap();
+            }
+            assert!(name(&mut one, kept, shared, Scope::Transaction));
+            let mark = one.statement().unwrap();
+            assert!(whole(&mut one, TableLock::Shared));
+            assert!(whole(&mut one, TableLock::AccessExclusive));
+            assert!(name(&mut one, kept, exclusive, Scope::Transaction));
+            assert!(name(&mut one, taken, exclusive, Scope::Transaction));
+            assert!(name(&mut one, taken, shared, Scope::Connection));
+            assert!(!whole(&mut two, TableLock::AccessShare));
+            assert!(!name(&mut two, kept, shared, Scope::Connection));
+
+            one.roll_back_to(mark).unwrap();
+            assert!(whole(&mut two, TableLock::IntentExclusive));
+            assert_eq!(whole(&mut two, TableLock::Exclusive), !row_first);
+            for key in [kept, taken] {
+                assert!(name(&mut two, key, shared, Scope::Transaction));
+                assert!(!name(&mut two, key, exclusive, Scope::Transaction));
+            }
+            one.roll_back_to(mark).unwrap();
+            one.abort();
+            one.advisory_unlock_all();
+            assert!(name(&mut two, taken, exclusive, Scope::Transaction));
+            two.abort();
+            for connection in [&mut one, &mut two] {
+                connection.begin(Isolation::ReadCommitted).unwrap();
+            }
+        }
+    });
+}
+
+/// A session that has changed rows before excludes only those whom a reader excludes.
+#[test]
+fn a_reader_lets_everybody_in_but_those_who_want_a_table_alone() {
+    everywhere(|db| {
+        let table = filled(db, 1);
+        let mut reader = begun(db, Isolation::ReadCommitted);
+        set(&mut reader, &table, 0, 1).unwrap();
+        reader.commit(Durability::Immediate).unwrap();
+        reader.begin(Isolation::ReadCommitted).unwrap();
+        reader
+            .lock_table(&table, TableLock::AccessShare, Wait::Never)
+            .unwrap();
+        let mut other = begun(db, Isolation::ReadCommitted);
+        other
+            .lock_table(&table, TableLock::Exclusive, Wait::Never)
+            .unwrap();
+        let alone = other.lock_table(&table, TableLock::AccessExclusive, Wait::Never);
+        assert!(alone.is_err());
+        reader.abort();
+        other
+            .lock_table(&table, TableLock::AccessExclusive, Wait::Never)
+            .unwrap();
+    });
+}
+
 /// Waiters of a mark that is rolled back to are woken.
 #[test]
 fn a_rollback_to_a_mark_lets_those_go_on_who_wait() {

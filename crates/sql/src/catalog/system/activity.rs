@@ -236,11 +236,14 @@ fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             None => ("-1/0".to_owned(), Datum::Null),
         };
         let mode = match claim.mode {
+            TableLock::AccessShare => "AccessShareLock",
             TableLock::IntentShared => "RowShareLock",
             TableLock::IntentExclusive => "RowExclusiveLock",
             TableLock::Shared => "ShareLock",
             TableLock::SharedIntentExclusive => "ShareRowExclusiveLock",
-            TableLock::Exclusive => "AccessExclusiveLock",
+            TableLock::ShareUpdateExclusive => "ShareUpdateExclusiveLock",
+            TableLock::Exclusive => "ExclusiveLock",
+            TableLock::AccessExclusive => "AccessExclusiveLock",
         };
         push(holder, Datum::Oid(*relation), mode, claim.is_held);
     }

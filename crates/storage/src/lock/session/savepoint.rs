@@ -5,7 +5,7 @@
 
 use super::LockSession;
 use crate::lock::mode::Strength;
-use crate::lock::name::Space;
+use crate::lock::name::{Name, Space};
 use crate::lock::queues::Queues;
 use crate::lock::shard::ExclusiveKey;
 use crate::vocabulary::PageId;
@@ -35,10 +35,10 @@ impl LockSession {
         self.wake_all();
     }
 
-    /// Gives back the keys that were locked since the savepoint, except those of one tree, and lets
-    /// those that have become exclusive since then be shared again. Locks of tables and ranges
-    /// stay.
-    pub fn release_keys_since(&mut self, savepoint: LockSavepoint, kept: PageId) {
+    /// Gives back the keys and tables that were locked since the savepoint, except the keys of one
+    /// tree, and makes those as weak again that have become stronger since then. Ranges stay, with
+    /// the locks of their tables.
+    pub fn release_since(&mut self, savepoint: LockSavepoint, kept: PageId) {
         let from = self.owned.first_since(savepoint.0);
         let mut newer = self.owned.order.split_off(from);
         newer.retain(|&key| {
@@ -54,31 +54,81 @@ impl LockSession {
         if self.has_raised {
             self.weaken_raised_since(savepoint.0);
         }
+        self.release_wholes_since(savepoint.0);
         self.wake_all();
     }
 
+    /// The partition's lock stays, and so do those of tables with keys or ranges that stay.
+    fn release_wholes_since(&mut self, savepoint: u64) {
+        let keys = self.owned.order[self.owned.first_since(savepoint)..].iter();
+        let ranges = self.owned.ranges.iter();
+        let ranges = ranges.filter(|range| range.number >= savepoint);
+        let busy: Vec<u32> = keys
+            .map(|&key| self.owned.keys.get(key).whole)
+            .chain(ranges.map(|range| range.whole))
+            .chain(self.partition)
+            .collect();
+        let first = self
+            .owned
+            .raises
+            .partition_point(|(at, ..)| *at < savepoint);
+        let mut raises = self.owned.raises.split_off(first);
+        while let Some((at, number, before)) = raises.pop() {
+            if busy.contains(&number) {
+                self.owned.raises.push((at, number, before));
+            } else {
+                self.weaken_whole(number, before);
+            }
+        }
+        self.owned.raises[first..].reverse();
+        let active = std::mem::take(&mut self.owned.active);
+        let (newer, kept): (Vec<u32>, Vec<u32>) = active.into_iter().partition(|&number| {
+            let is_newer = self.owned.wholes.get(number).number >= savepoint;
+            is_newer && !busy.contains(&number)
+        });
+        self.owned.active = kept;
+        for number in newer {
+            self.end_whole(number);
+        }
+    }
+
     fn weaken_raised_since(&mut self, savepoint: u64) {
-        for &number in &self.owned.order {
-            let key = self.owned.keys.get_mut(number);
-            if key.raised <= savepoint {
-                continue;
+        for at in 0..self.owned.order.len() {
+            let number = self.owned.order[at];
+            if self.owned.keys.get(number).raised > savepoint {
+                self.weaken_key(number);
             }
-            (key.strength, key.raised) = (Strength::Shared, 0);
-            let entry = key.entry;
-            let name = self.owned.keys.name(number);
-            let (shard, space) = (Queues::shard_of(name.hash), name.space);
-            let heads = self.manager.queues.shard(shard);
-            heads.weaken(entry, self.id, Strength::Shared, &mut self.woken);
-            if let Space::Tree(tree) = space {
-                let session = self.id;
-                let key = ExclusiveKey {
-                    session,
-                    shard,
-                    entry,
-                };
-                let bucket = self.manager.queues.bucket(tree);
-                bucket.forget(key, &mut self.woken);
-            }
+        }
+    }
+
+    /// Makes the lock of one key shared, if it is stronger.
+    pub fn share_key(&mut self, tree: PageId, key: &[u64]) {
+        let name = Name::of(Space::Tree(tree), key);
+        if let Some(number) = self.owned.keys.find(&name)
+            && self.owned.keys.get(number).strength != Strength::Shared
+        {
+            self.weaken_key(number);
+            self.wake_all();
+        }
+    }
+
+    fn weaken_key(&mut self, number: u32) {
+        let key = self.owned.keys.get_mut(number);
+        (key.strength, key.raised) = (Strength::Shared, 0);
+        let entry = key.entry;
+        let name = self.owned.keys.name(number);
+        let (shard, space) = (Queues::shard_of(name.hash), name.space);
+        let heads = self.manager.queues.shard(shard);
+        heads.weaken(entry, self.id, Strength::Shared, &mut self.woken);
+        if let Space::Tree(tree) = space {
+            let session = self.id;
+            let key = ExclusiveKey {
+                session,
+                shard,
+                entry,
+            };
+            let bucket = self.manager.queues.bucket(tree);
+            bucket.forget(key, &mut self.woken);
         }
     }
 

@@ -149,6 +149,21 @@ fn a_conversion_that_goes_in_front_of_a_sleeper() {
 }
 
 #[test]
+fn a_holder_goes_in_front_of_a_conversion_that_waits_for_it() {
+    let manager = manager();
+    let (mut holder, mut waiter) = (manager.session(), manager.session());
+    waiter.lock_table(TABLE, Mode::IntentShared).unwrap();
+    holder.lock_table(TABLE, Mode::Shared).unwrap();
+    let request = start(&manager, waiter, |session| {
+        session.lock_table(TABLE, Mode::IntentExclusive)
+    });
+    // Both are conversions, and no circle: the other one waits for this session whatever it asks.
+    holder.lock_table(TABLE, Mode::IntentExclusive).unwrap();
+    holder.end();
+    drop(finish(request));
+}
+
+#[test]
 fn a_waiter_in_front() {
     let manager = manager();
     let [mut first, mut second, mut third] = [0; 3].map(|_| manager.session());

@@ -24,12 +24,15 @@ const TREE: PageId = PageId(7);
 /// Longer than any test waits for something that happens.
 const LONG: Duration = Duration::from_mins(30);
 
-const MODES: [Mode; 5] = [
+const MODES: [Mode; 8] = [
+    Mode::AccessShare,
     Mode::IntentShared,
     Mode::IntentExclusive,
+    Mode::ShareUpdateExclusive,
     Mode::Shared,
     Mode::SharedIntentExclusive,
     Mode::Exclusive,
+    Mode::AccessExclusive,
 ];
 const KEY_MODES: [KeyMode; 3] = [KeyMode::Shared, KeyMode::Update, KeyMode::Exclusive];
 
