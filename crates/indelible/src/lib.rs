@@ -163,7 +163,7 @@ pub use backup::{
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeptMoment, KeyLock, Moved,
-    PreparedTransaction, RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
+    PreparedTransaction, RowKey, RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};

@@ -7,6 +7,7 @@ use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::{Datum, Kind};
+use sql_parse::Copied;
 use sqlparser::ast::{
     self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments,
@@ -126,7 +127,7 @@ impl Binder<'_> {
         }
         for clause in &list.clauses {
             match clause {
-                FunctionArgumentClause::OrderBy(order) => arguments.order.clone_from(order),
+                FunctionArgumentClause::OrderBy(order) => arguments.order = order.copied(),
                 other => {
                     let instead = "Use FILTER, or an expression.";
                     return Err(SqlError::unsupported(format!("{other} in a call"), instead));

@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
+use sql_parse::Copied;
 use sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript,
     UnaryOperator,
@@ -23,7 +24,7 @@ fn with_base(tree: &Tree, base: &dyn Fn(&Tree) -> Tree) -> Option<Tree> {
     (*op == BinaryOperator::PGExp).then(|| Tree::BinaryOp {
         left: Box::new(with_base(left, base).unwrap_or_else(|| base(left))),
         op: op.clone(),
-        right: right.clone(),
+        right: right.copied(),
     })
 }
 
@@ -597,7 +598,7 @@ impl Binder<'_> {
                 // The parser has the minus of `-a ^ b` around the power; it belongs to `a`.
                 if let Some(power) = with_base(operand, &|base| Tree::UnaryOp {
                     op: UnaryOperator::Minus,
-                    expr: Box::new(base.clone()),
+                    expr: Box::new(base.copied()),
                 }) {
                     return self.expression(&power);
                 }
@@ -648,12 +649,12 @@ impl Binder<'_> {
             )
         {
             // Arithmetic binds more closely than other operators: `~a + b` is `~(a + b)`.
-            let mut operand = Tree::clone(expr);
+            let mut operand = Tree::copied(expr);
             while let Some((op, right)) = chain.pop_if(|(op, _)| is_arithmetic(op)) {
                 operand = Tree::BinaryOp {
                     left: Box::new(operand),
                     op: op.clone(),
-                    right: Box::new(right.clone()),
+                    right: Box::new(right.copied()),
                 };
             }
             value = Some(self.unary(*op, &operand)?);

@@ -12,7 +12,7 @@ use crate::catalog::{Body, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, OutputColumn};
 use crate::types::{Kind, Type};
-use sql_parse::{ROWS_FROM, mark_of};
+use sql_parse::{Copied, ROWS_FROM, mark_of};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
     Spanned, TableAlias, TableFactor, TableWithJoins,
@@ -478,7 +478,7 @@ impl Binder<'_> {
         let name = ast::ObjectName::from(vec![Ident::new("unnest")]);
         let arguments: Vec<Vec<FunctionArg>> = arrays
             .iter()
-            .map(|array| vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(array.clone()))])
+            .map(|array| vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(array.copied()))])
             .collect();
         let calls: Vec<_> = arguments
             .iter()
@@ -597,7 +597,7 @@ fn call_tree(name: &ast::ObjectName, arguments: &[FunctionArg]) -> ast::Expr {
         parameters: ast::FunctionArguments::None,
         args: ast::FunctionArguments::List(ast::FunctionArgumentList {
             duplicate_treatment: None,
-            args: arguments.to_vec(),
+            args: arguments.iter().map(Copied::copied).collect(),
             clauses: Vec::new(),
         }),
         within_group: Vec::new(),

@@ -11,6 +11,7 @@ use crate::plan::{
     Aggregate, AggregateCall, Expr, Node, Pending, Project, SetKind, SetOperation, Shared,
 };
 use crate::types::{Datum, Kind, Type};
+use sql_parse::Copied;
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -244,9 +245,9 @@ enum SetsKind {
 /// takes it for a call.
 fn elements_of(tree: &ast::Expr) -> Option<(SetsKind, Vec<Vec<ast::Expr>>)> {
     match tree {
-        ast::Expr::GroupingSets(elements) => Some((SetsKind::Sets, elements.clone())),
-        ast::Expr::Rollup(elements) => Some((SetsKind::Rollup, elements.clone())),
-        ast::Expr::Cube(elements) => Some((SetsKind::Cube, elements.clone())),
+        ast::Expr::GroupingSets(elements) => Some((SetsKind::Sets, elements.copied())),
+        ast::Expr::Rollup(elements) => Some((SetsKind::Rollup, elements.copied())),
+        ast::Expr::Cube(elements) => Some((SetsKind::Cube, elements.copied())),
         ast::Expr::Function(function) => {
             let kind = match function.name.to_string().to_lowercase().as_str() {
                 "rollup" => SetsKind::Rollup,
@@ -258,9 +259,9 @@ fn elements_of(tree: &ast::Expr) -> Option<(SetsKind, Vec<Vec<ast::Expr>>)> {
             };
             let elements = list.args.iter().map(|argument| match argument {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => Some(match tree {
-                    ast::Expr::Tuple(parts) => parts.clone(),
-                    ast::Expr::Nested(inner) => vec![(**inner).clone()],
-                    other => vec![other.clone()],
+                    ast::Expr::Tuple(parts) => parts.copied(),
+                    ast::Expr::Nested(inner) => vec![inner.as_ref().copied()],
+                    other => vec![other.copied()],
                 }),
                 _ => None,
             });

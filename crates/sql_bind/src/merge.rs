@@ -19,7 +19,7 @@ use crate::plan::{
     Moves, Node, Project, Shared, Target,
 };
 use crate::types::Type;
-use sql_parse::{OVERRIDING, mark_of};
+use sql_parse::{Copied, OVERRIDING, mark_of};
 use sqlparser::ast::{
     self, InsertOverriding, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateKind,
     Spanned, TableFactor, TableWithJoins,
@@ -48,7 +48,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let named = |factor: &TableFactor| TableWithJoins {
-            relation: factor.clone(),
+            relation: factor.copied(),
             joins: Vec::new(),
         };
         let target = named(&merge.table);

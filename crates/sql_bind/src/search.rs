@@ -7,7 +7,7 @@ use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::names::quoted;
 use crate::types::text_io::append;
-use sql_parse::{CYCLE, SEARCH, mark_of};
+use sql_parse::{CYCLE, Copied, SEARCH, mark_of};
 use sqlparser::ast::{
     Cte, Expr as Tree, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     SetOperator, Statement, TableAlias, TableFactor, TableWithJoins, Value,
@@ -227,7 +227,7 @@ impl Clauses {
 impl Binder<'_> {
     /// A query of `WITH RECURSIVE` with `SEARCH` or `CYCLE`, as one without them.
     pub(super) fn searched(&mut self, cte: &Cte, name: &str) -> Result<Cte> {
-        let mut query = (*cte.query).clone();
+        let mut query = cte.query.as_ref().copied();
         let clauses = take_clauses(&mut query)?;
         let SetExpr::SetOperation {
             op: SetOperator::Union,
@@ -262,8 +262,8 @@ impl Binder<'_> {
         let given = cte.alias.columns.iter();
         let mut columns: Vec<String> = given.map(|column| ident_text(&column.name)).collect();
         let first = Query {
-            body: left.clone(),
-            ..query.clone()
+            body: left.copied(),
+            ..query.copied()
         };
         let bound = self.query(&first)?;
         for column in bound.columns.iter().skip(columns.len()) {
@@ -284,8 +284,8 @@ impl Binder<'_> {
                 columns: Vec::new(),
                 ..cte.alias.clone()
             },
-            query: written.clone(),
-            ..cte.clone()
+            query: written.copied(),
+            ..cte.copied()
         })
     }
 }
@@ -320,7 +320,7 @@ fn step_with(select: &Select, name: &str, columns: &[String], own: &[String]) ->
                     }
                     let table = vec![Ident::with_quote('"', table)].into();
                     let kind = SelectItemQualifiedWildcardKind::ObjectName(table);
-                    items.push(SelectItem::QualifiedWildcard(kind, options.clone()));
+                    items.push(SelectItem::QualifiedWildcard(kind, options.copied()));
                 }
             }
             SelectItem::QualifiedWildcard(
@@ -329,13 +329,13 @@ fn step_with(select: &Select, name: &str, columns: &[String], own: &[String]) ->
             ) if object_name(table)?.1 == *alias => {
                 items.extend(columns.iter().map(|one| column(alias, one)));
             }
-            other => items.push(other.clone()),
+            other => items.push(other.copied()),
         }
     }
     items.extend(own.iter().map(|one| column(alias, one)));
     Ok(Select {
         projection: items,
-        ..select.clone()
+        ..select.copied()
     })
 }
 
@@ -374,7 +374,7 @@ pub fn shown(text: &str) -> String {
     let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {
         return plain();
     };
-    let mut query = (**query).clone();
+    let mut query = query.as_ref().copied();
     let Some(with) = query.with.take() else {
         return plain();
     };

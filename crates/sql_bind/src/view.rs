@@ -11,6 +11,7 @@ use super::{Binder, Bound, object_name};
 use crate::catalog::{Body, Names, Object, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, OutputColumn, Target};
+use sql_parse::Copied;
 use sqlparser::ast::{self, GroupByExpr, SetExpr, TableFactor};
 use std::sync::Arc;
 
@@ -398,6 +399,6 @@ fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> 
         () if !is_table => Err(
             "Views that do not select from a single table or view are not automatically updatable.",
         ),
-        () => Ok((**select).clone()),
+        () => Ok(select.as_ref().copied()),
     }
 }

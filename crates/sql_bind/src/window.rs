@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Excluded, Expr, Frame, FrameEnd, FrameUnit, SortKey};
 use crate::types::cast::{CastContext, can_coerce};
 use crate::types::{Kind, in_range};
-use sql_parse::{EXCLUDE, mark_of};
+use sql_parse::{Copied, EXCLUDE, mark_of};
 use sqlparser::ast::{
     Expr as Tree, NamedWindowDefinition, NamedWindowExpr, WindowFrame, WindowFrameBound,
     WindowFrameUnits, WindowSpec, WindowType,
@@ -38,7 +38,7 @@ impl Binder<'_> {
     fn named_window(&mut self, name: &str) -> Result<WindowSpec> {
         let mut named = self.scope().named_windows.iter();
         let found = named.find(|(known, _)| known == name);
-        found.map(|(_, spec)| spec.clone()).ok_or_else(|| {
+        found.map(|(_, spec)| spec.copied()).ok_or_else(|| {
             let message = format!("window \"{name}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
         })
@@ -75,7 +75,7 @@ impl Binder<'_> {
     /// A window that builds on a named one.
     fn completed(&mut self, spec: &WindowSpec) -> Result<WindowSpec> {
         let Some(name) = &spec.window_name else {
-            return Ok(spec.clone());
+            return Ok(spec.copied());
         };
         let base = self.named_window(&ident_text(name))?;
         let refuse = |problem: &str| {
@@ -100,16 +100,16 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::WINDOWING_ERROR, message);
             return Err(if is_alone { error.hint(hint) } else { error });
         }
-        let marks = spec.partition_by.iter().cloned();
+        let marks = spec.partition_by.iter().map(Copied::copied);
         Ok(WindowSpec {
             window_name: None,
             partition_by: base.partition_by.into_iter().chain(marks).collect(),
             order_by: if spec.order_by.is_empty() {
                 base.order_by
             } else {
-                spec.order_by.clone()
+                spec.order_by.copied()
             },
-            window_frame: spec.window_frame.clone(),
+            window_frame: spec.window_frame.as_ref().map(Copied::copied),
         })
     }
 

@@ -13,6 +13,7 @@
 //! | `literal` | literals of several tokens |
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
+//! | `copied` | copies of parts of a tree, compiled once for all rooms |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
 //! | `natural` | joins that find their columns, with the columns that they have found |
 //! | `redact` | a text without its constants, for people who may not see them |
@@ -26,6 +27,7 @@
 )]
 
 mod alter;
+mod copied;
 pub mod copy;
 mod depth;
 mod domain;
@@ -42,6 +44,7 @@ mod rewrite;
 mod tokens;
 
 pub use alter::{Alter, AlterKind, DomainChange, ObjectChange};
+pub use copied::{Copied, is_same};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use natural::without_natural;

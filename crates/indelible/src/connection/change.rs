@@ -2,7 +2,6 @@
 //!
 //! Rows are shared and never change, so a write set and an image of the same row take memory once.
 
-use crate::error::Result;
 use crate::table::Table;
 use std::sync::Arc;
 use storage::record::{Changes, KeyBuf, Row};
@@ -40,20 +39,4 @@ impl Change {
         let rows = [&self.before, &self.after].into_iter().flatten();
         (rows.map(|row| row.bytes()).sum::<usize>() + size_of::<Self>()) as u64
     }
-}
-
-/// Adds those changes by which a row after them differs from the row before.
-pub(crate) fn add_difference(
-    difference: &mut Changes,
-    changes: &Changes,
-    before: &Row,
-    after: &Row,
-) -> Result<()> {
-    for column in changes.columns() {
-        let new = after.get(column);
-        if before.get(column) != new {
-            difference.set(column, new)?;
-        }
-    }
-    Ok(())
 }

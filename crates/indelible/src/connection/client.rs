@@ -471,11 +471,12 @@ impl Connection {
     }
 
     pub(super) fn open(&mut self) -> Result<&mut Open> {
-        self.open.as_deref_mut().ok_or(Error::NoTransaction)
+        // Made only where it is needed: each operation comes here several times.
+        self.open.as_deref_mut().ok_or_else(|| Error::NoTransaction)
     }
 
     pub(super) fn take_open(&mut self) -> Result<Box<Open>> {
-        self.open.take().ok_or(Error::NoTransaction)
+        self.open.take().ok_or_else(|| Error::NoTransaction)
     }
 
     pub(super) fn locks(&mut self) -> &mut LockSession {
@@ -587,7 +588,7 @@ impl Connection {
     /// The snapshot that reads see, registered by the first of them.
     pub(super) fn view(&mut self) -> Result<Arc<View>> {
         let clock = &self.database.core.shared.clock;
-        let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
+        let open = self.open.as_mut().ok_or_else(|| Error::NoTransaction)?;
         let is_validated =
             open.isolation == Isolation::Serializable && open.access == Mode::ReadWrite;
         let purpose = if is_validated {

@@ -64,7 +64,7 @@ pub use modify::KeyLock;
 #[cfg(feature = "omissions")]
 pub use omission::{Omission, leave_out};
 pub use prepared::PreparedTransaction;
-pub use read::{Found, Moved};
+pub use read::{Found, Moved, RowKey};
 pub use row_locks::{RowLock, Wait};
 pub use scan::Scan;
 pub use writes::StatementSavepoint;

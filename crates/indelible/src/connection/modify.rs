@@ -4,10 +4,10 @@
 //! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
 //! set as it was.
 
-use super::change::{Change, Move, Version, add_difference};
+use super::change::{Change, Move, Version};
 use super::client::Connection;
 use super::interval::Interval;
-use super::read::partition_to_read;
+use super::read::{RowKey, partition_to_read};
 use super::row_locks::{RowLock, Wait, is_busy, lock_unique};
 use super::unique::{UniqueKey, unique_keys};
 use crate::error::{Error, Result};
@@ -109,7 +109,18 @@ impl Connection {
     )]
     pub fn update(&mut self, table: &Table, key: impl IntoKey, changes: &Changes) -> Result<bool> {
         self.begin_change(table)?;
-        let (key, partition) = self.locate(table, &key)?;
+        let key = self.row_key(table, key)?;
+        self.update_row(table, &key, changes)
+    }
+
+    /// As [`Connection::update`], with a key of [`Connection::row_key`].
+    pub fn update_at(&mut self, table: &Table, key: &RowKey, changes: &Changes) -> Result<bool> {
+        self.begin_change(table)?;
+        self.update_row(table, key, changes)
+    }
+
+    fn update_row(&mut self, table: &Table, key: &RowKey, changes: &Changes) -> Result<bool> {
+        let (key, partition) = key.of(table);
         let entry = &*table.entry;
         check_layout(entry, changes.layout())?;
         let moves = entry.changes_primary_key(changes);
@@ -119,9 +130,9 @@ impl Connection {
         } else {
             RowLock::NoKeyUpdate
         };
-        self.lock_to_change(table, &key, strength)?;
-        self.note_key(table, &key)?;
-        let Some(before) = self.newest(table, &key, partition, strength)? else {
+        self.lock_to_change(table, key, strength)?;
+        self.note_key(table, key)?;
+        let Some(before) = self.newest(table, key, partition, strength)? else {
             return Ok(false);
         };
         let pool = &mut self.open()?.writes.pool;
@@ -131,16 +142,17 @@ impl Connection {
         });
         applied?;
         if moves {
-            self.move_row(table, key, before, after)?;
+            self.move_row(table, key.clone(), before, after)?;
             return Ok(true);
         }
         if strength == RowLock::Update {
-            self.take_unique_keys(table, &key, Some(&before), &after)?;
+            self.take_unique_keys(table, key, Some(&before), &after)?;
         }
         let pool = &mut self.open()?.writes.pool;
         let mut difference = pool.changes(table);
-        add_difference(&mut difference, changes, &before, &after)?;
-        self.put(table, key, (Some(before), Some(after)), Some(difference))?;
+        changes.add_news_for(&before, &mut difference);
+        let versions = (Some(before), Some(after));
+        self.put(table, key.clone(), versions, Some(difference))?;
         Ok(true)
     }
 
@@ -172,7 +184,15 @@ impl Connection {
         reason = "keys are written at the call, so `&` would be noise"
     )]
     pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.begin_change(table)?;
+        let key = self.row_key(table, key)?;
         self.delete_row(table, &key, Move::None)
+    }
+
+    /// As [`Connection::delete`], with a key of [`Connection::row_key`].
+    pub fn delete_at(&mut self, table: &Table, key: &RowKey) -> Result<bool> {
+        self.begin_change(table)?;
+        self.delete_row(table, key, Move::None)
     }
 
     /// As [`Connection::delete`], of a row that the caller inserts into another table:
@@ -186,19 +206,20 @@ impl Connection {
         reason = "keys are written at the call, so `&` would be noise"
     )]
     pub fn delete_to_move(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.begin_change(table)?;
+        let key = self.row_key(table, key)?;
         self.delete_row(table, &key, Move::Elsewhere)
     }
 
-    fn delete_row(&mut self, table: &Table, key: &impl IntoKey, moved: Move) -> Result<bool> {
-        self.begin_change(table)?;
-        let (key, partition) = self.locate(table, key)?;
-        self.lock_to_change(table, &key, RowLock::Update)?;
-        self.note_key(table, &key)?;
-        let Some(before) = self.newest(table, &key, partition, RowLock::Update)? else {
+    fn delete_row(&mut self, table: &Table, key: &RowKey, moved: Move) -> Result<bool> {
+        let (key, partition) = key.of(table);
+        self.lock_to_change(table, key, RowLock::Update)?;
+        self.note_key(table, key)?;
+        let Some(before) = self.newest(table, key, partition, RowLock::Update)? else {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;
-        self.put_moved(table, key, (Some(before), None), None, moved)?;
+        self.put_moved(table, key.clone(), (Some(before), None), None, moved)?;
         Ok(true)
     }
 

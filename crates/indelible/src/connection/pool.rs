@@ -15,6 +15,11 @@ const KEPT_MAX: usize = 64;
 /// Largest row that is kept.
 const ROW_BYTES_MAX: usize = 16 << 10;
 
+/// The content of a row that comes from a pool, and that nobody else has yet.
+pub(super) fn content_of(row: &mut Arc<Row>) -> &mut Row {
+    Arc::get_mut(row).expect("only rows without another user are kept")
+}
+
 /// Things that nobody uses at the moment.
 #[derive(Default)]
 pub(super) struct Pool {
@@ -30,14 +35,19 @@ impl Pool {
         table: &Table,
         fill: impl FnOnce(&mut Row) -> R,
     ) -> (Arc<Row>, R) {
+        let mut row = self.any_row(table);
+        let filled = fill(content_of(&mut row));
+        (row, filled)
+    }
+
+    /// A row of the table with any content, for [`content_of`].
+    pub(super) fn any_row(&mut self, table: &Table) -> Arc<Row> {
         let layout = &table.entry.shape.layout;
         let mut kept = self.rows.iter();
-        let mut row = match kept.rposition(|row| Arc::ptr_eq(row.layout(), layout)) {
+        match kept.rposition(|row| Arc::ptr_eq(row.layout(), layout)) {
             Some(at) => self.rows.swap_remove(at),
             None => Arc::new(table.row()),
-        };
-        let filled = fill(Arc::get_mut(&mut row).expect("only rows without another user are kept"));
-        (row, filled)
+        }
     }
 
     /// A handle of the table.

@@ -6,14 +6,15 @@
 use super::change::{Move, Version};
 use super::client::{Connection, Latest};
 use super::interval::Interval;
+use super::pool::content_of;
 use super::row_locks::{RowLock, Wait, is_busy, lock_row};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::check_layout;
 use crate::session::Session;
 use crate::table::Table;
-use storage::engine::{Durability, Isolation};
-use storage::record::{KeyBuf, Placement, Row, ValueRef};
+use storage::engine::{Durability, Engine, Isolation};
+use storage::record::{KeyBuf, Placement, Row, TableId, ValueRef};
 
 /// Outcome of [`Connection::get_locked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,23 @@ pub enum Found {
     Yes,
     /// Others have locked it, and the call was not to wait.
     Busy,
+}
+
+/// The primary key of a row, for several calls that mean the row: encoded, with the partition in
+/// which the row is.
+#[derive(Clone, Debug)]
+pub struct RowKey {
+    table: TableId,
+    key: KeyBuf,
+    partition: u32,
+}
+
+impl RowKey {
+    /// The encoded key of a row of the table, and the partition in which to read it.
+    pub(super) fn of(&self, table: &Table) -> (&KeyBuf, u32) {
+        assert_eq!(self.table, table.id(), "a key is used with its table");
+        (&self.key, self.partition)
+    }
 }
 
 /// Where a row was moved that is no longer there, as [`Connection::moved`] tells.
@@ -125,17 +143,42 @@ impl Connection {
         row: &mut Row,
     ) -> Result<Found> {
         self.begin_statement()?;
-        let (key, partition) = self.locate(table, &key)?;
+        let key = self.row_key(table, key)?;
+        self.get_locked_row(table, &key, (strength, wait), row)
+    }
+
+    /// As [`Connection::get_locked`], with a key of [`Connection::row_key`].
+    pub fn get_locked_at(
+        &mut self,
+        table: &Table,
+        key: &RowKey,
+        strength: RowLock,
+        wait: Wait,
+        row: &mut Row,
+    ) -> Result<Found> {
+        self.begin_statement()?;
+        table.check(self.core().serial)?;
+        self.get_locked_row(table, key, (strength, wait), row)
+    }
+
+    fn get_locked_row(
+        &mut self,
+        table: &Table,
+        key: &RowKey,
+        (strength, wait): (RowLock, Wait),
+        row: &mut Row,
+    ) -> Result<Found> {
+        let (key, partition) = key.of(table);
         check_layout(&table.entry, row.layout())?;
-        match self.lock(table, &key, strength, wait) {
+        match self.lock(table, key, strength, wait) {
             Err(error) if wait == Wait::Never && is_busy(&error) => return Ok(Found::Busy),
             locked => locked?,
         }
-        self.note_key(table, &key)?;
+        self.note_key(table, key)?;
         let newest = if strength == RowLock::KeyShare {
-            self.newest_changing(table, &key, partition)?
+            self.newest_changing(table, key, partition)?
         } else {
-            self.newest(table, &key, partition, strength)?
+            self.newest(table, key, partition, strength)?
         };
         Ok(if copy(&newest, row) {
             Found::Yes
@@ -148,14 +191,35 @@ impl Connection {
     /// none if it was not moved, or the statement has read nothing yet. To be asked for a row that
     /// [`Connection::get_locked`] has not found.
     pub fn moved(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Moved>> {
-        let (key, _) = self.locate(table, &key)?;
+        let key = self.row_key(table, key)?;
+        self.moved_at(table, &key)
+    }
+
+    /// As [`Connection::moved`], with a key of [`Connection::row_key`].
+    pub fn moved_at(&mut self, table: &Table, key: &RowKey) -> Result<Option<Moved>> {
+        let (key, _) = key.of(table);
         let Some(view) = self.known_view()? else {
             return Ok(None);
         };
-        Ok(match view.moved(table.id(), &key)? {
+        Ok(match view.moved(table.id(), key)? {
             Move::None => None,
             Move::Within(row) => Some(Moved::Within((*row).clone())),
             Move::Elsewhere => Some(Moved::Elsewhere),
+        })
+    }
+
+    /// A primary key for calls that mean one row, such as [`Connection::get_locked_at`] and then
+    /// [`Connection::update_at`]: it is encoded once for all of them.
+    ///
+    /// # Errors
+    ///
+    /// If the values are none of the key's types.
+    pub fn row_key(&self, table: &Table, key: impl IntoKey) -> Result<RowKey> {
+        let (key, partition) = self.locate(table, &key)?;
+        Ok(RowKey {
+            table: table.id(),
+            key,
+            partition,
         })
     }
 
@@ -266,16 +330,13 @@ impl Connection {
         key: &KeyBuf,
         partition: u32,
     ) -> Result<Version> {
-        let mut pool = std::mem::take(&mut self.open()?.writes.pool);
-        let (row, is_there) = pool.row(table, |row| {
-            self.read_in(partition, |engine| Ok(engine.get(table.id(), key, row)?))
-        });
-        let kept = &mut self.open()?.writes.pool;
-        *kept = pool;
-        if is_there? {
+        let mut row = self.open()?.writes.pool.any_row(table);
+        let content = content_of(&mut row);
+        let read = |engine: &mut dyn Engine| Ok(engine.get(table.id(), key, content)?);
+        if self.read_in(partition, read)? {
             return Ok(Some(row));
         }
-        kept.keep_row(row);
+        self.open()?.writes.pool.keep_row(row);
         Ok(None)
     }
 

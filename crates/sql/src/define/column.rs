@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
 use sql_bind::{TypeName, row_scope, type_named};
-use sql_parse::{has_subquery, ident_text, parse_expression, stored_text};
+use sql_parse::{Copied, has_subquery, ident_text, is_same, parse_expression, stored_text};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
     ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint,
@@ -163,10 +163,10 @@ impl Session {
                 let own = check.name.as_ref().map(ident_text).or(own_name);
                 written
                     .checks
-                    .push((own, Some(name), (*check.expr).clone()));
+                    .push((own, Some(name), check.expr.as_ref().copied()));
             }
             ColumnOption::ForeignKey(foreign) => {
-                let mut foreign = foreign.clone();
+                let mut foreign = foreign.copied();
                 foreign.columns = vec![Ident::with_quote('"', name)];
                 let own = own_name.map(|name| Ident::with_quote('"', name));
                 foreign.name = foreign.name.or(own);
@@ -215,7 +215,7 @@ impl Session {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         match parse_expression(&text) {
-            Ok(read) if read == *expression => Ok(text),
+            Ok(read) if is_same(&read, expression) => Ok(text),
             _ => {
                 let instead = "Write the expression in a simpler form.";
                 Err(SqlError::unsupported(
@@ -305,9 +305,11 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
         }
         TableConstraint::Check(check) => {
             let name = check.name.as_ref().map(ident_text);
-            written.checks.push((name, None, (*check.expr).clone()));
+            written
+                .checks
+                .push((name, None, check.expr.as_ref().copied()));
         }
-        TableConstraint::ForeignKey(foreign) => written.foreign.push(foreign.clone()),
+        TableConstraint::ForeignKey(foreign) => written.foreign.push(foreign.copied()),
         other => {
             let instead = "Use PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY.";
             return Err(SqlError::unsupported(

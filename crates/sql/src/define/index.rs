@@ -16,7 +16,7 @@ use crate::state::{Loose, distinct_names, quoted};
 use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
 use sql_bind::{Binder, row_scope};
-use sql_parse::{LineIndex, ONLY, ident_text, mark_of, object_name};
+use sql_parse::{Copied, LineIndex, ONLY, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintUsingIndex, CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart,
     OrderBySort, Statement,
@@ -124,7 +124,7 @@ fn create_below(session: &mut Session, create: &CreateIndex, above: Oid) -> Resu
         let heirs = CreateIndex {
             name: None,
             table_name,
-            ..create.clone()
+            ..create.copied()
         };
         create_from(session, &heirs, true)?;
     }

@@ -7,7 +7,7 @@ use super::alter::table_body;
 use crate::catalog::{Constraint, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use sql_parse::ident_text;
+use sql_parse::{Copied, ident_text};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, Ident, TableConstraint,
 };
@@ -79,7 +79,7 @@ impl Session {
         operation: &AlterTableOperation,
         is_only: bool,
     ) -> Result<()> {
-        let mut operation = operation.clone();
+        let mut operation = operation.copied();
         let mut references = Vec::new();
         if let AlterTableOperation::AddColumn { column_def, .. } = &mut operation {
             let mut object = self.altered(oid)?;
@@ -182,7 +182,7 @@ impl Session {
             }
             return Ok(());
         }
-        let mut operation = operation.clone();
+        let mut operation = operation.copied();
         if let AlterTableOperation::AddConstraint {
             constraint: TableConstraint::ForeignKey(foreign),
             ..
@@ -239,7 +239,7 @@ fn for_heir(
     added: Option<&str>,
     is_partition: bool,
 ) -> Option<AlterTableOperation> {
-    let mut operation = operation.clone();
+    let mut operation = operation.copied();
     match &mut operation {
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::Check(check),

@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::quoted;
 use crate::types::Type;
-use sql_parse::{EXECUTED, Parsed, ident_text, mark_of, object_name, stored_text};
+use sql_parse::{Copied, EXECUTED, Parsed, ident_text, mark_of, object_name, stored_text};
 use sqlparser::ast::{
     CreateTableOptions, CreateView, Expr, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query,
     Select, SelectInto, SelectItem, SetExpr, SqlOption, Statement, TableFactor,
@@ -103,7 +103,7 @@ pub(super) fn named(
     let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {
         return Ok(text);
     };
-    let mut query = query.clone();
+    let mut query = query.copied();
     let is_ordered = query.order_by.is_some();
     let select = first_select_mut(&mut query.body).filter(|select| {
         let is_plain = |item: &SelectItem| {
@@ -132,7 +132,7 @@ pub(super) fn named(
                 true => Ident::new(name),
                 false => Ident::with_quote('"', name),
             };
-            let expr = expr.clone();
+            let expr = expr.copied();
             *item = SelectItem::ExprWithAlias { expr, alias };
         }
     }
@@ -279,7 +279,7 @@ pub(crate) fn query_of_table(statement: &Statement) -> Option<Box<Query>> {
     let (Statement::Query(query), Some(_)) = (statement, table_of_select(statement)) else {
         return None;
     };
-    let mut query = query.clone();
+    let mut query = query.copied();
     if let Some(select) = first_select_mut(&mut query.body) {
         select.into = None;
     }
@@ -368,7 +368,7 @@ impl Session {
         let (plan, values) = match executed(query)? {
             Some((prepared, arguments)) => self.prepared_query(&prepared, &arguments)?,
             None => {
-                let statement = Arc::new(Statement::Query(Box::new(query.clone())));
+                let statement = Arc::new(Statement::Query(Box::new(query.copied())));
                 let parsed = Parsed {
                     statement,
                     ..parsed.clone()
@@ -421,7 +421,7 @@ pub(crate) fn executed(query: &Query) -> Result<Option<(String, Vec<Expr>)>> {
             name: Some(name),
             parameters,
             ..
-        }) => Ok(Some((object_name(name)?.1, parameters.clone()))),
+        }) => Ok(Some((object_name(name)?.1, parameters.copied()))),
         _ => Err(SqlError::internal("an EXECUTE")),
     }
 }

@@ -17,8 +17,8 @@ use crate::plan::{
 };
 use crate::sink::Batch;
 use crate::types::{Datum, storage};
-use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, TableId, ValueRef};
-use std::collections::HashMap;
+use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, TableId, ValueRef};
+use std::collections::BTreeMap;
 
 /// Tables whose memory is kept.
 const TABLES_MAX: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct PointMemory {
     pub(crate) parameters: Row,
     /// The state of the last run, whose memory the next one uses.
     pub(crate) state: Option<Box<State>>,
-    tables: HashMap<TableId, TableMemory>,
+    tables: BTreeMap<TableId, TableMemory>,
     work: Work,
 }
 
@@ -192,26 +192,27 @@ impl PointRun<'_> {
         }
         let (wait, strength) = (run.environment.wait(), plan.strength);
         let (below, row) = (&table.source.table, &mut *self.row);
-        let found = with_key(&plan.row, &mut self.work.key, run, |key, run| {
-            let found = run.connection.get_locked(below, key, strength, wait, row)?;
-            if found == Found::No
-                && is_partition
-                && run.connection.moved(below, key)? == Some(Moved::Elsewhere)
-            {
-                return Err(moved_elsewhere());
-            }
-            Ok(found)
+        let key = with_key(&plan.row, &mut self.work.key, run, |key, run| {
+            Ok(run.connection.row_key(below, key)?)
         })?;
-        if found != Some(Found::Yes) || !self.is_meant(&plan.row, run)? {
+        let Some(key) = key else { return Ok(false) };
+        let found = run
+            .connection
+            .get_locked_at(below, &key, strength, wait, row)?;
+        if found == Found::No
+            && is_partition
+            && run.connection.moved_at(below, &key)? == Some(Moved::Elsewhere)
+        {
+            return Err(moved_elsewhere());
+        }
+        if found != Found::Yes || !self.is_meant(&plan.row, run)? {
             return Ok(false);
         }
         match &plan.set {
-            Some(set) => self.update(plan, set, run)?,
+            Some(set) => self.update(plan, &key, set, run)?,
             None => {
-                with_key(&plan.row, &mut self.work.key, run, |key, run| {
-                    let deleted = run.connection.delete(below, key);
-                    deleted.map_err(|error| rules::named(table, error.into()))
-                })?;
+                let deleted = run.connection.delete_at(below, &key);
+                deleted.map_err(|error| rules::named(table, error.into()))?;
             }
         }
         if let Some(returning) = &plan.returning {
@@ -224,6 +225,7 @@ impl PointRun<'_> {
     fn update(
         &mut self,
         plan: &PointChange,
+        key: &RowKey,
         set: &[(usize, Expr)],
         run: &mut Run<'_>,
     ) -> Result<()> {
@@ -246,11 +248,9 @@ impl PointRun<'_> {
                 self.changes.set(*at, value)
             })?;
         }
-        let (below, changes) = (&table.source.table, &*self.changes);
-        let updated = with_key(&plan.row, &mut work.key, run, |key, run| {
-            Ok(run.connection.update(below, key, changes))
-        })?;
-        if let Some(Err(error)) = updated {
+        let below = &table.source.table;
+        let updated = run.connection.update_at(below, key, &*self.changes);
+        if let Err(error) = updated {
             let row = self.whole_row(table, set, run)?;
             return Err(rules::of_row(table, error, &row, run));
         }

@@ -12,7 +12,7 @@ use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::Block;
 use crate::types::{Datum, Kind};
 use indelible::CommitReport;
-use sql_parse::{Parsed, ident_text, object_name};
+use sql_parse::{Copied, Parsed, ident_text, object_name};
 use sqlparser::ast::{Expr, Statement, UtilityOption, Value};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -138,11 +138,11 @@ impl Session {
         let query = match inner {
             Statement::Declare { stmts, .. } => stmts
                 .first()
-                .and_then(|declared| declared.for_query.clone()),
+                .and_then(|declared| declared.for_query.as_ref().map(Copied::copied)),
             _ => None,
         };
         let inner = Parsed {
-            statement: Arc::new(query.map_or_else(|| inner.clone(), Statement::Query)),
+            statement: Arc::new(query.map_or_else(|| inner.copied(), Statement::Query)),
             ..parsed.clone()
         };
         self.plan_with_values(&inner)?.ok_or_else(|| {

@@ -13,7 +13,7 @@ use crate::plan::{Plan, PointPlan};
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Block, Planned, Portal, Prepared, Progress, TransactionStatus, check_promised};
 use crate::types::{Datum, Type};
-use sql_parse::{Own, Parsed, ident_text, object_name, parse};
+use sql_parse::{Copied, Own, Parsed, ident_text, object_name, parse};
 use sqlparser::ast::{Declare, Statement};
 use std::sync::Arc;
 use std::time::Instant;
@@ -584,7 +584,9 @@ fn is_of(portal: &Portal, prepared: Option<&Prepared>) -> bool {
 /// The query or change inside a statement, if its parameters are those of the statement.
 fn inner_statement(parsed: &Parsed) -> Result<Option<Parsed>> {
     let of_cursor = |declared: &[Declare]| {
-        let query = declared.first().and_then(|one| one.for_query.clone());
+        let query = declared
+            .first()
+            .and_then(|one| one.for_query.as_ref().map(Copied::copied));
         query.map(Statement::Query)
     };
     let inner = match &*parsed.statement {
@@ -592,9 +594,12 @@ fn inner_statement(parsed: &Parsed) -> Result<Option<Parsed>> {
         Statement::Explain { statement, .. } => match &**statement {
             Statement::Declare { stmts, .. } => of_cursor(stmts),
             Statement::Execute { .. } => None,
-            other => Some(other.clone()),
+            other => Some(other.copied()),
         },
-        Statement::CreateTable(create) => create.query.clone().map(Statement::Query),
+        Statement::CreateTable(create) => create
+            .query
+            .as_ref()
+            .map(|query| Statement::Query(query.copied())),
         statement => query_of_table(statement).map(Statement::Query),
     };
     let inner = inner.filter(|_| parsed.own.is_none());

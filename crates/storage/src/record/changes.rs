@@ -237,25 +237,41 @@ impl Changes {
 
     /// Makes the changes to a row of the same layout.
     pub fn apply(&self, row: &mut Row) -> Result<()> {
-        for column in self.columns() {
-            if let Some(value) = self.value(column) {
-                row.set(column, value)?;
-            }
+        for entry in &self.entries {
+            let stored = &self.bytes[entry.range.clone()];
+            row.set_stored(entry.column, entry.is_null, stored)?;
         }
         Ok(())
     }
 
+    /// Adds to `news`, changes of rows of the same layout, those changes that a row does not have
+    /// yet. Its out-of-line contents are in it.
+    pub fn add_news_for(&self, row: &Row, news: &mut Self) {
+        for entry in self.entries.iter().filter(|entry| !self.has(entry, row)) {
+            let start = news.bytes.len();
+            let stored = &self.bytes[entry.range.clone()];
+            news.bytes.extend_from_slice(stored);
+            news.entries.push(Entry {
+                range: start..news.bytes.len(),
+                ..*entry
+            });
+        }
+    }
+
     /// Whether a row, whose out-of-line contents are in it, already has all the new values.
     pub fn is_noop(&self, row: &Row) -> bool {
-        self.entries.iter().all(|entry| {
-            let field = &self.layout.fields()[entry.column];
-            let new = &self.bytes[entry.range.clone()];
-            let is_null = field.is_null(row.tuple_bytes());
-            is_null == entry.is_null
-                && match field.place {
-                    Place::OutOfLine { .. } => is_null || row.outline(entry.column) == Some(new),
-                    place => image(row.tuple_bytes(), place) == new,
-                }
-        })
+        self.entries.iter().all(|entry| self.has(entry, row))
+    }
+
+    /// Whether a row has the new value of a change.
+    fn has(&self, entry: &Entry, row: &Row) -> bool {
+        let field = &self.layout.fields()[entry.column];
+        let new = &self.bytes[entry.range.clone()];
+        let is_null = field.is_null(row.tuple_bytes());
+        is_null == entry.is_null
+            && match field.place {
+                Place::OutOfLine { .. } => is_null || row.outline(entry.column) == Some(new),
+                place => image(row.tuple_bytes(), place) == new,
+            }
     }
 }

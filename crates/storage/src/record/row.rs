@@ -162,6 +162,26 @@ impl Row {
         Ok(())
     }
 
+    /// Sets a column to what [`Changes`](super::Changes) have stored for it.
+    pub(super) fn set_stored(&mut self, column: usize, is_null: bool, stored: &[u8]) -> Result<()> {
+        let Self {
+            layout,
+            buffer,
+            assigned,
+        } = self;
+        let field = layout.field(column)?;
+        if let Place::OutOfLine { offset } = field.place {
+            set_outline_word(layout, buffer, offset as usize, stored.len())?;
+            buffer.extend_from_slice(stored);
+        } else {
+            let start = field.place.offset() as usize;
+            buffer[start..start + stored.len()].copy_from_slice(stored);
+        }
+        field.set_null(buffer, is_null);
+        assigned.insert(column);
+        Ok(())
+    }
+
     /// The value of a column; NULL for a position that the table does not have.
     #[inline]
     pub fn get(&self, column: usize) -> ValueRef<'_> {

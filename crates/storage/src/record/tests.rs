@@ -368,9 +368,25 @@ proptest! {
         prop_assert_eq!(new.to_values(), expected.to_values());
         prop_assert_eq!(sum, checksum::tuple_checksum(new.tuple_bytes()));
         prop_assert!(changes.is_noop(&new));
-        let mut applied = old;
-        changes.apply(&mut applied).unwrap();
-        prop_assert_eq!(applied.to_values(), expected.to_values());
+        let mut same = Changes::new(Arc::clone(&layout));
+        for column in 0..table.columns.len() {
+            same.set(column, old.get(column)).unwrap();
+        }
+        let mut news = Changes::new(Arc::clone(&layout));
+        same.add_news_for(&old, &mut news);
+        prop_assert!(news.is_empty());
+        // What is new to the row is enough, and is not new to the row after it.
+        for news_only in [false, true] {
+            let mut news = Changes::new(Arc::clone(&layout));
+            changes.add_news_for(&old, &mut news);
+            let mut applied = old.clone();
+            if news_only { &news } else { &changes }.apply(&mut applied).unwrap();
+            prop_assert_eq!(applied.to_values(), expected.to_values());
+            applied.check_complete().unwrap();
+            news.clear();
+            changes.add_news_for(&applied, &mut news);
+            prop_assert!(news.is_empty());
+        }
     }
 
     #[test]

@@ -102,6 +102,41 @@ fn a_locked_row_is_the_newest_and_stays() {
     });
 }
 
+/// A key of `row_key` means in each call what its values mean.
+#[test]
+fn a_key_serves_several_calls() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        let mut row = table.row();
+        let keys = [0_i64, 1, 5].map(|id| one.row_key(&table, id).unwrap());
+        let (strength, wait) = (RowLock::NoKeyUpdate, Wait::Never);
+        let found = [1, 2, 0].map(|at| {
+            let found = one.get_locked_at(&table, &keys[at], strength, wait, &mut row);
+            found.unwrap()
+        });
+        assert_eq!(found, [Found::Yes, Found::No, Found::Yes]);
+        let mut changes = table.changes();
+        changes.set(1, 7_i64).unwrap();
+        let updated = [0, 1, 2].map(|at| one.update_at(&table, &keys[at], &changes).unwrap());
+        assert_eq!(updated, [true, true, false]);
+        assert_eq!([0, 1].map(|id| get(&mut one, &table, id)), [Some(7); 2]);
+        assert!(one.delete_at(&table, &keys[1]).unwrap());
+        assert!(!one.delete_at(&table, &keys[1]).unwrap());
+        one.commit(Durability::Immediate).unwrap();
+        // It is no claim to the row: another transaction looks at it anew.
+        let mut two = begun(db, Isolation::ReadCommitted);
+        assert_eq!([0, 1].map(|id| get(&mut two, &table, id)), [Some(7), None]);
+        assert!(two.update_at(&table, &keys[0], &changes).unwrap());
+        two.abort();
+        db.drop_table("accounts").unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        let found = one.get_locked_at(&table, &keys[0], strength, wait, &mut row);
+        assert!(found.is_err(), "the table is gone");
+        assert!(one.update_at(&table, &keys[0], &changes).is_err());
+    });
+}
+
 #[test]
 fn unique_keys_wait_for_those_who_take_and_free_them() {
     everywhere(|db| {
