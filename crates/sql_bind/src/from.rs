@@ -102,6 +102,10 @@ impl Binder<'_> {
         let left_width = left.scope.width;
         let mut scope = left.scope;
         scope.append(right.scope)?;
+        if self.log.is_some() && scope.tables.iter().any(|table| table.common_name.is_some()) {
+            let found = "a text that the catalogue keeps, with two tables of one name";
+            return Err(SqlError::unsupported(found, "Give them other names."));
+        }
         let mut condition = None;
         if let Some(names) = names {
             condition = self.merge_columns(&mut scope, left_width, &names, kind)?;

@@ -4,6 +4,7 @@
 //! query puts their results into rows when all of its clauses are bound.
 
 use super::arguments::Arguments;
+use super::order::EQUALITY;
 use super::ordered_set::ORDERED_SETS;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
@@ -273,6 +274,9 @@ impl Binder<'_> {
         let order = self.sort_keys(&arguments.order);
         self.scope().clause = clause;
         let argument_types = values.iter().map(Expr::data_type).collect();
+        if arguments.is_distinct {
+            self.compared(values.iter().map(Expr::kind), EQUALITY)?;
+        }
         Ok(AggregateCall {
             function: AggregateFunction {
                 function,
@@ -394,7 +398,9 @@ impl Binder<'_> {
     fn extreme(&mut self, list: &[FunctionArg], greatest: bool) -> Result<Expr> {
         let parts = self.plain_arguments(list)?;
         let construct = if greatest { "GREATEST" } else { "LEAST" };
-        Ok(Expr::Extreme(self.unify(construct, parts)?.0, greatest))
+        let parts = self.unify(construct, parts)?.0;
+        self.compared(parts.iter().map(Expr::kind), "a comparison function")?;
+        Ok(Expr::Extreme(parts, greatest))
     }
 
     /// The first value, unless it equals the second.
@@ -458,8 +464,12 @@ impl Binder<'_> {
                 expr,
                 substring_from,
                 substring_for,
+                shorthand,
                 ..
-            } => self.substring(expr, substring_from.as_deref(), substring_for.as_deref()),
+            } => {
+                let range = (substring_from.as_deref(), substring_for.as_deref());
+                self.substring(expr, range, *shorthand)
+            }
             Tree::Trim {
                 expr,
                 trim_where,
@@ -483,7 +493,21 @@ impl Binder<'_> {
                 let arguments = arguments.collect::<Result<_>>()?;
                 self.call("overlay", arguments)
             }
-            Tree::IsNormalized { .. } | Tree::IsJson { .. } => {
+            Tree::IsNormalized {
+                expr,
+                form,
+                negated,
+            } => {
+                let form = form.unwrap_or(ast::NormalizationForm::NFC).to_string();
+                let form = Expr::Constant(Datum::text(form), Kind::Text.plain());
+                let text = self.expression(expr)?;
+                let is_normal = self.call("is_normalized", vec![text, form])?;
+                Ok(match negated {
+                    true => Expr::Not(Box::new(is_normal)),
+                    false => is_normal,
+                })
+            }
+            Tree::IsJson { .. } => {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
             }
@@ -508,22 +532,25 @@ impl Binder<'_> {
         self.call(name, vec![operand])
     }
 
+    /// `substring`, or `substr`, which has no form with a pattern.
     fn substring(
         &mut self,
         whole: &Tree,
-        from: Option<&Tree>,
-        length: Option<&Tree>,
+        (from, length): (Option<&Tree>, Option<&Tree>),
+        is_short: bool,
     ) -> Result<Expr> {
         let mut arguments = vec![self.expression(whole)?];
         let one = Expr::Constant(Datum::Int4(1), Kind::Int4.plain());
-        arguments.push(match from {
-            Some(from) => self.expression(from)?,
-            None => one,
-        });
+        match from {
+            Some(from) => arguments.push(self.expression(from)?),
+            None if is_short => {}
+            None => arguments.push(one),
+        }
         if let Some(length) = length {
             arguments.push(self.expression(length)?);
         }
-        self.call("substring", arguments)
+        let name = if is_short { "substr" } else { "substring" };
+        self.call(name, arguments)
     }
 
     fn trim(
@@ -584,6 +611,7 @@ impl Binder<'_> {
                 "overlaps".to_owned()
             }
             Tree::Extract { .. } => "extract".to_owned(),
+            Tree::IsNormalized { negated: false, .. } => "is_normalized".to_owned(),
             Tree::AtTimeZone { .. } => "timezone".to_owned(),
             Tree::Ceil { .. } => "ceil".to_owned(),
             Tree::Floor { .. } => "floor".to_owned(),

@@ -42,6 +42,11 @@
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
+//! | `FETCH FIRST (count) ROWS WITH TIES` | the same, and `FETCH FIRST` of a marked text |
+//! | `(row).*` | a field of a marked name |
+//! | `GROUP BY DISTINCT`, `GROUP BY ALL` | a marked key, nothing |
+//! | `SELECT 1 FOR UPDATE` | `SELECT 1 LIMIT ALL FOR UPDATE` |
+//! | the form of `normalize(a, NFC)` | a text |
 //! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
 //! | `INSERT DEFAULT VALUES` of `MERGE` | `INSERT VALUES (DEFAULT)` |
 //! | `OVERRIDING` of `MERGE` | a marked condition after the values |
@@ -61,6 +66,7 @@ mod dropped;
 mod frame;
 mod merge;
 mod null_test;
+mod query;
 mod row;
 mod search;
 mod table;
@@ -107,6 +113,12 @@ pub const SET_COLUMNS: &str = "set columns ";
 pub const EXECUTED: &str = "executed ";
 /// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
 pub const EXCLUDE: &str = "exclude ";
+/// A mark of `*` after a value in brackets, as the name of a field.
+pub const ALL_FIELDS: &str = "all fields";
+/// A mark of `GROUP BY DISTINCT`, as its first key.
+pub const DISTINCT_SETS: &str = "distinct";
+/// A mark of the count of `FETCH FIRST (count) ROWS WITH TIES`, which is that of `LIMIT`.
+pub const FETCHED: &str = "fetched";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
 pub const CYCLE: &str = "cycle";
 
@@ -571,19 +583,6 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Forms that may be anywhere in a statement.
-    /// `FETCH FIRST (count) ROWS ONLY` of a query, whose count is no number.
-    fn fetched(&mut self, at: usize) {
-        if at == 0 || !self.is_token(at + 2, &Token::LParen) {
-            return;
-        }
-        let end = self.after_bracket(at + 2);
-        if self.is_any(end, &["ROW", "ROWS"]) && self.is(end + 1, "ONLY") {
-            self.replace(at..at + 2, &[Token::make_keyword("LIMIT")]);
-            self.replace(end..end + 2, &[]);
-        }
-    }
-
     /// Gives `EXPLAIN` of a query in brackets options before them, which the parser looks for.
     fn explained(&mut self) {
         let first = (1..self.len()).find(|at| !self.is_token(*at, &Token::LParen));
@@ -633,8 +632,13 @@ impl<'t> Words<'t> {
     fn anywhere(&mut self) {
         let mut at = 0;
         while at < self.len() {
-            if self.is_token(at, &Token::Mul) {
-                self.whole_row(at);
+            if self.is_token(at, &Token::Mul) && at > 1 && self.is_token(at - 1, &Token::Period) {
+                match self.token(at - 2) {
+                    Some(Token::RParen | Token::RBracket) => {
+                        self.replace(at..at + 1, &[marked(ALL_FIELDS)]);
+                    }
+                    _ => self.whole_row(at),
+                }
             }
             match self.word(at).as_str() {
                 "VARIADIC" if at > 0 && !self.is_token(at + 1, &Token::RArrow) => {
@@ -649,6 +653,8 @@ impl<'t> Words<'t> {
                 "BETWEEN" => self.symmetric(at + 1),
                 "ISNULL" => self.null_test(at),
                 "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),
+                "GROUP" => self.grouped(at + 1),
+                "NORMALIZE" if self.is_token(at + 1, &Token::LParen) => self.normal_form(at + 1),
                 "ARRAY" if self.ends_type(at) => {
                     self.replace(at..at + 1, &[Token::LBracket, Token::RBracket]);
                 }
@@ -776,6 +782,9 @@ impl<'t> Words<'t> {
             rest += 1;
         }
         let last = self.after_limits(at, rest);
+        if last == rest {
+            self.end_items(at);
+        }
         if !is_weaker && names.len() < 2 && last == rest {
             return;
         }

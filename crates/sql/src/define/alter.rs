@@ -218,6 +218,7 @@ impl Session {
             condition: None,
             partition: None,
             tests: Vec::new(),
+            alias: None,
             source,
         }
         .into())
@@ -505,6 +506,7 @@ impl Session {
             } => {
                 let target = type_named(&self.environment.names, data_type)?;
                 self.refuse_partition_key(body, at, (name, &table), "alter")?;
+                self.refuse_generated_readers(body, at, &table)?;
                 self.refuse_readers_of_column(oid, at, name)?;
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
@@ -517,6 +519,26 @@ impl Session {
             }
         }
         self.put(object, None)
+    }
+
+    /// Refuses another type of a column that a generated column reads.
+    fn refuse_generated_readers(&self, body: &TableBody, at: usize, table: &str) -> Result<()> {
+        for reader in &body.columns {
+            let Origin::Generated(value) = &reader.origin else {
+                continue;
+            };
+            let read = self.check_expression(value, table, &body.columns, None)?;
+            if read.contains(&at) {
+                let message = "cannot alter type of a column used by a generated column";
+                let detail = format!(
+                    "Column \"{}\" is used by generated column \"{}\".",
+                    body.columns[at].name, reader.name
+                );
+                let state = SqlState::FEATURE_NOT_SUPPORTED;
+                return Err(SqlError::new(state, message).detail(detail));
+            }
+        }
+        Ok(())
     }
 
     fn change_type(

@@ -1,0 +1,104 @@
+//! Clauses of queries that the parser does not know, or takes for something else.
+
+use super::{DISTINCT_SETS, FETCHED, MARK, Words, marked};
+use sqlparser::tokenizer::Token;
+
+impl Words<'_> {
+    /// `FETCH FIRST (count) ROWS` of a query, whose count is no number: the count is that of
+    /// `LIMIT`, and a marked text stands for it where ties follow.
+    pub(super) fn fetched(&mut self, at: usize) {
+        if at == 0 || !self.is_token(at + 2, &Token::LParen) {
+            return;
+        }
+        let end = self.after_bracket(at + 2);
+        if !self.is_any(end, &["ROW", "ROWS"]) {
+            return;
+        }
+        let limit = Token::make_keyword("LIMIT");
+        if self.is(end + 1, "ONLY") {
+            self.replace(at..at + 2, &[limit]);
+            self.replace(end..end + 2, &[]);
+        } else if self.is(end + 1, "WITH") && self.is(end + 2, "TIES") {
+            let first = ["FETCH", "FIRST"].map(Token::make_keyword);
+            let count = Token::SingleQuotedString(format!("{MARK}{FETCHED}"));
+            self.replace(at..at + 2, &[limit]);
+            self.replace(end..end, &[first.as_slice(), &[count]].concat());
+        }
+    }
+
+    /// `GROUP BY DISTINCT` is a marked key, and `GROUP BY ALL` says nothing.
+    pub(super) fn grouped(&mut self, by: usize) {
+        if !self.is(by, "BY") {
+            return;
+        }
+        if self.is(by + 1, "DISTINCT") {
+            self.replace(by + 1..by + 2, &[marked(DISTINCT_SETS), Token::Comma]);
+        } else if self.is(by + 1, "ALL") {
+            self.replace(by + 1..by + 2, &[]);
+        }
+    }
+
+    /// The form of `normalize(text, form)` is a text.
+    pub(super) fn normal_form(&mut self, open: usize) {
+        let end = self.after_bracket(open) - 1;
+        let form = end.saturating_sub(1);
+        let forms = ["NFC", "NFD", "NFKC", "NFKD"];
+        if form > open && self.is_any(form, &forms) && self.is_token(form - 1, &Token::Comma) {
+            let text = Token::SingleQuotedString(self.word(form));
+            self.replace(form..end, &[text]);
+        }
+    }
+
+    /// Ends a list of items before `FOR UPDATE`, which the parser would take for the name of the
+    /// last item, where no other clause does.
+    pub(super) fn end_items(&mut self, lock: usize) {
+        const CLAUSES: [&str; 10] = [
+            "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR",
+            "VALUES",
+        ];
+        let mut depth = 0_usize;
+        for at in (0..lock).rev() {
+            match self.token(at) {
+                Some(Token::RParen | Token::RBracket) => depth += 1,
+                Some(Token::LParen | Token::LBracket) if depth == 0 => return,
+                Some(Token::LParen | Token::LBracket) => depth -= 1,
+                _ if depth > 0 => {}
+                _ if self.is_any(at, &CLAUSES) => return,
+                _ if self.is(at, "SELECT") => {
+                    let all = ["LIMIT", "ALL"].map(Token::make_keyword);
+                    self.replace(lock..lock, &all);
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the changes of [`Words::fetched`] and [`Words::grouped`] back: ranges of tokens, and
+    /// the texts for them.
+    pub(super) fn shown_clauses(&self) -> Vec<(std::ops::Range<usize>, &'static str)> {
+        let mut shown = Vec::new();
+        for at in 0..self.len() {
+            match self.token(at) {
+                Some(Token::Word(word)) if is_marked(&word.value, DISTINCT_SETS) => {
+                    shown.push((at..at + 2, "DISTINCT"));
+                }
+                Some(Token::SingleQuotedString(text)) if is_marked(text, FETCHED) => {
+                    let limit = at
+                        .checked_sub(3)
+                        .and_then(|close| self.before_bracket(close));
+                    if let Some(limit) = limit.and_then(|open| open.checked_sub(1)) {
+                        shown.push((limit..limit + 1, "FETCH FIRST"));
+                        shown.push((at - 2..at + 1, ""));
+                    }
+                }
+                _ => {}
+            }
+        }
+        shown
+    }
+}
+
+fn is_marked(text: &str, mark: &str) -> bool {
+    text.strip_prefix(MARK) == Some(mark)
+}
