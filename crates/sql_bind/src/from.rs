@@ -564,6 +564,11 @@ impl Binder<'_> {
             widths.push(is_row.then_some(own.len()));
             columns.extend(own);
         }
+        if let [(name, _)] = columns.as_mut_slice()
+            && let Some(own) = self.only_column(&function)
+        {
+            *name = own;
+        }
         // A function of one column without a name of its own is named by its alias.
         if let ([(name, _)], Some(alias)) = (columns.as_mut_slice(), alias)
             && *name == function
