@@ -10,7 +10,9 @@ use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
 use crate::callable::functions;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, WindowCall};
+use crate::plan::{
+    AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, SortKey, WindowCall,
+};
 use crate::types::function::{Body, Function, Functions};
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{self, Expr as Tree, FunctionArg, FunctionArguments, Spanned, TrimWhereField};
@@ -277,6 +279,13 @@ impl Binder<'_> {
         if arguments.is_distinct {
             self.compared(values.iter().map(Expr::kind), EQUALITY)?;
         }
+        let order = order?;
+        let is_value = |key: &SortKey| values.iter().any(|one| one.is_same(&key.expression));
+        if arguments.is_distinct && !self.is_of_catalogue() && !order.iter().all(is_value) {
+            let message =
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
         Ok(AggregateCall {
             function: AggregateFunction {
                 function,
@@ -285,7 +294,7 @@ impl Binder<'_> {
             },
             arguments: values,
             is_distinct: arguments.is_distinct,
-            order: order?,
+            order,
             filter: filter.transpose()?,
             data_type: result.plain(),
         })
@@ -460,16 +469,7 @@ impl Binder<'_> {
                 let (part, whole) = (self.expression(expr)?, self.expression(r#in)?);
                 self.call("position", vec![whole, part])
             }
-            Tree::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                shorthand,
-                ..
-            } => {
-                let range = (substring_from.as_deref(), substring_for.as_deref());
-                self.substring(expr, range, *shorthand)
-            }
+            Tree::Substring { .. } => self.substring(tree),
             Tree::Trim {
                 expr,
                 trim_where,
@@ -497,16 +497,7 @@ impl Binder<'_> {
                 expr,
                 form,
                 negated,
-            } => {
-                let form = form.unwrap_or(ast::NormalizationForm::NFC).to_string();
-                let form = Expr::Constant(Datum::text(form), Kind::Text.plain());
-                let text = self.expression(expr)?;
-                let is_normal = self.call("is_normalized", vec![text, form])?;
-                Ok(match negated {
-                    true => Expr::Not(Box::new(is_normal)),
-                    false => is_normal,
-                })
-            }
+            } => self.is_normalized(expr, *form, *negated),
             Tree::IsJson { .. } => {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
@@ -532,24 +523,46 @@ impl Binder<'_> {
         self.call(name, vec![operand])
     }
 
-    /// `substring`, or `substr`, which has no form with a pattern.
-    fn substring(
+    /// `IS NORMALIZED`.
+    fn is_normalized(
         &mut self,
-        whole: &Tree,
-        (from, length): (Option<&Tree>, Option<&Tree>),
-        is_short: bool,
+        text: &Tree,
+        form: Option<ast::NormalizationForm>,
+        negated: bool,
     ) -> Result<Expr> {
-        let mut arguments = vec![self.expression(whole)?];
+        let form = form.unwrap_or(ast::NormalizationForm::NFC).to_string();
+        let form = Expr::Constant(Datum::text(form), Kind::Text.plain());
+        let text = self.expression(text)?;
+        let is_normal = self.call("is_normalized", vec![text, form])?;
+        Ok(match negated {
+            true => Expr::Not(Box::new(is_normal)),
+            false => is_normal,
+        })
+    }
+
+    /// `substring`, or `substr`, which has no form with a pattern.
+    fn substring(&mut self, tree: &Tree) -> Result<Expr> {
+        let Tree::Substring {
+            expr,
+            substring_from: from,
+            substring_for: length,
+            shorthand: is_short,
+            ..
+        } = tree
+        else {
+            return Err(SqlError::internal("a part of a text"));
+        };
+        let mut arguments = vec![self.expression(expr)?];
         let one = Expr::Constant(Datum::Int4(1), Kind::Int4.plain());
         match from {
             Some(from) => arguments.push(self.expression(from)?),
-            None if is_short => {}
+            None if *is_short => {}
             None => arguments.push(one),
         }
         if let Some(length) = length {
             arguments.push(self.expression(length)?);
         }
-        let name = if is_short { "substr" } else { "substring" };
+        let name = if *is_short { "substr" } else { "substring" };
         self.call(name, arguments)
     }
 

@@ -684,22 +684,10 @@ impl<'t> Words<'t> {
                 "ALL" | "ANY" | "SOME"
                     if self.is_token(at + 1, &Token::LParen) && self.is(at + 2, "VALUES") =>
                 {
-                    let end = self.after_bracket(at + 1) - 1;
-                    let words = ["SELECT", "FROM"].map(Token::make_keyword);
-                    let [select, from] = words;
-                    self.replace(at + 2..at + 2, &[select, Token::Mul, from, Token::LParen]);
-                    let name = Token::make_word("values", Some('"'));
-                    self.replace(end..end, &[Token::RParen, name]);
+                    self.quantified_values(at + 1);
                 }
                 "WHERE" if self.is(at + 1, "CURRENT") && self.is(at + 2, "OF") => {
-                    if let Some(Token::Word(cursor)) = self.token(at + 3) {
-                        let name = match cursor.quote_style {
-                            Some(_) => cursor.value.clone(),
-                            None => cursor.value.to_lowercase(),
-                        };
-                        let mark = marked(&format!("{CURRENT_OF}{name}"));
-                        self.replace(at + 1..at + 4, &[mark]);
-                    }
+                    self.current_of(at + 1);
                 }
                 _ => {}
             }

@@ -7,7 +7,7 @@
 use super::column::{DEFAULT, Written};
 use super::immutable::Mutable;
 use crate::catalog::{Body, Catalog, Column, Names, Object, Oid, Origin, Rule, TableBody};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{ErrorNames, Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -182,6 +182,21 @@ impl Session {
             .map(|column| (column.name.clone(), column.data_type));
         let scope = row_scope(table, columns)?;
         self.binding(|binder| binder.stored(text, scope))
+    }
+
+    /// An error with the names of a table, and others.
+    pub(super) fn named_of(
+        &self,
+        table: &Object,
+        error: SqlError,
+        others: impl FnOnce(&mut ErrorNames),
+    ) -> SqlError {
+        let schema = self.catalog().object(table.namespace);
+        error.named(|names| {
+            names.schema = schema.map(|schema| schema.name.clone());
+            names.table = Some(table.name.clone());
+            others(names);
+        })
     }
 
     /// Whether a table has a row for which a condition holds.
@@ -496,9 +511,7 @@ impl Session {
                 body.columns[at].not_null = true;
                 let is_null = Expr::IsNull(Box::new(Expr::Column(at, data_type)), false);
                 if self.has_row(oid, is_null)? {
-                    let message =
-                        format!("column \"{name}\" of relation \"{table}\" contains null values");
-                    return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
+                    return Err(self.contains_nulls(&object, name));
                 }
             }
             AlterColumnOperation::SetDataType {
@@ -519,6 +532,17 @@ impl Session {
             }
         }
         self.put(object, None)
+    }
+
+    /// The error of a column that is to be NOT NULL, and is not.
+    fn contains_nulls(&self, table: &Object, column: &str) -> SqlError {
+        let relation = &table.name;
+        let message =
+            format!("column \"{column}\" of relation \"{relation}\" contains null values");
+        let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+        self.named_of(table, error, |names| {
+            names.column = Some(column.to_owned());
+        })
     }
 
     /// Refuses another type of a column that a generated column reads.

@@ -1,6 +1,6 @@
 //! Clauses of queries that the parser does not know, or takes for something else.
 
-use super::{DISTINCT_SETS, FETCHED, MARK, Words, marked};
+use super::{CURRENT_OF, DISTINCT_SETS, FETCHED, MARK, Words, marked};
 use sqlparser::tokenizer::Token;
 
 impl Words<'_> {
@@ -71,6 +71,31 @@ impl Words<'_> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// `ALL (VALUES ...)`: the rows are those of a query.
+    pub(super) fn quantified_values(&mut self, open: usize) {
+        let end = self.after_bracket(open) - 1;
+        let words = ["SELECT", "FROM"].map(Token::make_keyword);
+        let [select, from] = words;
+        self.replace(
+            open + 1..open + 1,
+            &[select, Token::Mul, from, Token::LParen],
+        );
+        let name = Token::make_word("values", Some('"'));
+        self.replace(end..end, &[Token::RParen, name]);
+    }
+
+    /// `CURRENT OF cursor` is a marked name.
+    pub(super) fn current_of(&mut self, at: usize) {
+        if let Some(Token::Word(cursor)) = self.token(at + 2) {
+            let name = match cursor.quote_style {
+                Some(_) => cursor.value.clone(),
+                None => cursor.value.to_lowercase(),
+            };
+            let mark = marked(&format!("{CURRENT_OF}{name}"));
+            self.replace(at..at + 3, &[mark]);
         }
     }
 

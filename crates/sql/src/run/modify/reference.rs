@@ -44,7 +44,7 @@ pub(crate) fn settle_late(mut late: Late, run: &mut Run<'_>) -> Result<()> {
         run.check()?;
         let gone = std::mem::take(&mut pending.children);
         if run.environment.host.keeps_references(table.source.oid) {
-            let next = follow_all(&table, gone, &mut targets, run)?;
+            let next = follow_all(&table, &gone, &mut targets, run)?;
             may_have_gone |= !next.is_empty();
             rounds.extend(next);
         } else {
@@ -77,7 +77,7 @@ type Targets = HashMap<Oid, Arc<Target>>;
 /// Lets all rows follow that refer to rows that have gone; returns what that has noted.
 fn follow_all(
     table: &Target,
-    gone: Vec<Gone>,
+    gone: &[Gone],
     targets: &mut Targets,
     run: &mut Run<'_>,
 ) -> Result<Late> {
@@ -87,11 +87,11 @@ fn follow_all(
     let moment = run.connection.leave_moment()?;
     let mut following = Following {
         table,
-        referring: Referring::find(table, &gone, run)?,
+        referring: Referring::find(table, gone, run)?,
         targets,
         noted: BTreeMap::new(),
     };
-    for gone in &gone {
+    for gone in gone {
         run.check()?;
         following.follow(gone, run)?;
     }

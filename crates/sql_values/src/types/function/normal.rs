@@ -25,10 +25,10 @@ fn normalized(text: &str, form: &str) -> Result<String> {
 /// Functions of normal forms.
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("normalize", &[Text], Text, |_, a| {
-        normalized(a[0].str()?, "NFC").map(|text| Datum::text(text))
+        normalized(a[0].str()?, "NFC").map(Datum::text)
     }),
     Function::scalar("normalize", &[Text, Text], Text, |_, a| {
-        normalized(a[0].str()?, a[1].str()?).map(|text| Datum::text(text))
+        normalized(a[0].str()?, a[1].str()?).map(Datum::text)
     }),
     Function::scalar("is_normalized", &[Text, Text], Bool, |_, a| {
         let text = a[0].str()?;
