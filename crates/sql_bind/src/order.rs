@@ -13,8 +13,8 @@ use sqlparser::ast::{self, OrderByOptions, OrderBySort, Spanned, Value};
 pub(super) const EQUALITY: &str = "an equality operator";
 
 impl Binder<'_> {
-    /// Fails if values of these types cannot be compared with each other. Texts of the catalogue may
-    /// do what earlier builds have taken.
+    /// Fails if values of these types cannot be compared with each other. Texts of the catalogue
+    /// may do what earlier builds have taken.
     pub(super) fn compared(
         &self,
         kinds: impl IntoIterator<Item = Kind>,

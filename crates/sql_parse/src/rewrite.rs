@@ -39,14 +39,8 @@
 //! | `FOR UPDATE` before `LIMIT` | the other order |
 //! | `FOR READ ONLY` | nothing: rows are locked by the other clauses only |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
-//! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
-//! | `WHERE CURRENT OF cursor` | a marked name |
-//! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
-//! | `FETCH FIRST (count) ROWS WITH TIES` | the same, and `FETCH FIRST` of a marked text |
 //! | `(row).*` | a field of a marked name |
-//! | `GROUP BY DISTINCT`, `GROUP BY ALL` | a marked key, nothing |
-//! | `SELECT 1 FOR UPDATE` | `SELECT 1 LIMIT ALL FOR UPDATE` |
-//! | the form of `normalize(a, NFC)` | a text |
+//! | clauses of queries | those that `query` lists |
 //! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
 //! | `INSERT DEFAULT VALUES` of `MERGE` | `INSERT VALUES (DEFAULT)` |
 //! | `OVERRIDING` of `MERGE` | a marked condition after the values |

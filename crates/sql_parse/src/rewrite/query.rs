@@ -1,4 +1,16 @@
 //! Clauses of queries that the parser does not know, or takes for something else.
+//!
+//! | form | becomes |
+//! |---|---|
+//! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
+//! | `FETCH FIRST (count) ROWS WITH TIES` | the same, and `FETCH FIRST` of a marked text |
+//! | `GROUP BY DISTINCT`, `GROUP BY ALL` | a marked key, nothing |
+//! | `SELECT 1 FOR UPDATE` | `SELECT 1 LIMIT ALL FOR UPDATE` |
+//! | the form of `normalize(a, NFC)` | a text |
+//! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
+//! | `WHERE CURRENT OF cursor` | a marked name |
+//!
+//! Texts for people have the clauses again that marks stand for.
 
 use super::{CURRENT_OF, DISTINCT_SETS, FETCHED, MARK, Words, marked};
 use sqlparser::tokenizer::Token;
