@@ -232,7 +232,8 @@ impl Binder<'_> {
             let is_own = alias == table.object.name;
             target.schema = is_own.then(|| self.names.schema_of(&table.object));
         }
-        let node = all_of(member);
+        let is_alone = member.object.oid == table.object.oid;
+        let node = all_of(member, is_alone.then_some(alias));
         if others.is_empty() {
             return Ok(Part { node, scope });
         }

@@ -3,6 +3,7 @@
 //! Chains of one operator are read from their left end, however long they are; everything else is
 //! bound by recursion, whose depth is bounded.
 
+use super::lookup::ambiguous;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -190,6 +191,9 @@ impl Binder<'_> {
 
     /// The row of a table as a value: NULL where an outer join has none.
     pub(super) fn row_value(&mut self, alias: &str) -> Result<Expr> {
+        if self.scopes.iter().any(|scope| scope.is_common(alias)) {
+            return Err(ambiguous(alias));
+        }
         let row = self.whole_row(alias)?;
         let mut scopes = self.scopes.iter().rev().enumerate();
         let presence = scopes.find_map(|(level, scope)| {

@@ -99,7 +99,7 @@ impl Binder<'_> {
             |table: &BoundTable| Expr::Constant(Datum::Oid(table.object.oid), Kind::Oid.plain());
         if family.len() == 1 && table.body().lineage.scheme.is_none() {
             let width = table.source.width();
-            let mut part = self.source_of(all_of(&table), &name, columns)?;
+            let mut part = self.source_of(all_of(&table, Some(&name)), &name, columns)?;
             part.scope.width = width;
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
@@ -124,7 +124,7 @@ impl Binder<'_> {
             expressions.extend(member.source.key.iter().take(key_width).map(column));
             expressions.resize(width + 1 + key_width, Expr::null(Kind::Int8.plain()));
             nodes.push(Node::from(Project {
-                input: all_of(member),
+                input: all_of(member, None),
                 expressions,
                 has_sets: false,
             }));
@@ -337,7 +337,9 @@ impl Binder<'_> {
         };
         let target = self.target(&own)?;
         let conflict = match conflict {
-            Some((conflict, alias)) => Some(self.conflict(&own, &target, alias, conflict)?),
+            Some((conflict, alias)) => {
+                Some(self.conflict((table, &own), &target, alias, conflict)?)
+            }
             None => None,
         };
         Ok(Leaf {
@@ -434,10 +436,12 @@ fn part_of(
     })
 }
 
-/// All rows of one table.
-pub(super) fn all_of(table: &BoundTable) -> Node {
+/// All rows of one table, which a statement knows by a name.
+pub(super) fn all_of(table: &BoundTable, alias: Option<&str>) -> Node {
+    let alias = alias.filter(|alias| *alias != table.source.name);
     Scan {
         source: table.source.clone(),
+        alias: alias.map(Into::into),
         access: Access::All { backward: false },
         condition: None,
         needed: vec![true; table.source.width()],

@@ -102,6 +102,10 @@ impl Binder<'_> {
         let left_width = left.scope.width;
         let mut scope = left.scope;
         scope.append(right.scope)?;
+        if self.log.is_some() && scope.tables.iter().any(|table| table.common_name.is_some()) {
+            let found = "a text that the catalogue keeps, with two tables of one name";
+            return Err(SqlError::unsupported(found, "Give them other names."));
+        }
         let mut condition = None;
         if let Some(names) = names {
             condition = self.merge_columns(&mut scope, left_width, &names, kind)?;
@@ -559,6 +563,11 @@ impl Binder<'_> {
             let is_row = matches!(call.kind(), Kind::Record | Kind::Composite(_));
             widths.push(is_row.then_some(own.len()));
             columns.extend(own);
+        }
+        if let [(name, _)] = columns.as_mut_slice()
+            && let Some(own) = self.only_column(&function)
+        {
+            *name = own;
         }
         // A function of one column without a name of its own is named by its alias.
         if let ([(name, _)], Some(alias)) = (columns.as_mut_slice(), alias)

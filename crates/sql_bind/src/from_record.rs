@@ -5,6 +5,7 @@
 
 use super::scope::{Clause, Scope};
 use super::{Binder, ident_text, object_name, type_named};
+use crate::catalog::Body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Node, Project};
 use crate::types::{Kind, RecordShape, Type};
@@ -90,6 +91,18 @@ impl Binder<'_> {
             has_sets: false,
         };
         Ok(if has_domains { checked.into() } else { rows })
+    }
+
+    /// The name of the only column of a user's function that names it (`RETURNS TABLE`).
+    pub(super) fn only_column(&self, function: &str) -> Option<String> {
+        let mut objects = self.names.catalog.objects();
+        objects.find_map(|object| match &object.body {
+            Body::Function(body) if object.name == function => match body.columns.as_slice() {
+                [(name, _)] => Some(name.clone()),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 
     /// Names and types of a function's columns.

@@ -4,12 +4,15 @@
 //! query puts their results into rows when all of its clauses are bound.
 
 use super::arguments::Arguments;
+use super::order::EQUALITY;
 use super::ordered_set::ORDERED_SETS;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
 use crate::callable::functions;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, WindowCall};
+use crate::plan::{
+    AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, SortKey, WindowCall,
+};
 use crate::types::function::{Body, Function, Functions};
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{self, Expr as Tree, FunctionArg, FunctionArguments, Spanned, TrimWhereField};
@@ -273,6 +276,16 @@ impl Binder<'_> {
         let order = self.sort_keys(&arguments.order);
         self.scope().clause = clause;
         let argument_types = values.iter().map(Expr::data_type).collect();
+        if arguments.is_distinct {
+            self.compared(values.iter().map(Expr::kind), EQUALITY)?;
+        }
+        let order = order?;
+        let is_value = |key: &SortKey| values.iter().any(|one| one.is_same(&key.expression));
+        if arguments.is_distinct && !self.is_of_catalogue() && !order.iter().all(is_value) {
+            let message =
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
         Ok(AggregateCall {
             function: AggregateFunction {
                 function,
@@ -281,7 +294,7 @@ impl Binder<'_> {
             },
             arguments: values,
             is_distinct: arguments.is_distinct,
-            order: order?,
+            order,
             filter: filter.transpose()?,
             data_type: result.plain(),
         })
@@ -394,7 +407,9 @@ impl Binder<'_> {
     fn extreme(&mut self, list: &[FunctionArg], greatest: bool) -> Result<Expr> {
         let parts = self.plain_arguments(list)?;
         let construct = if greatest { "GREATEST" } else { "LEAST" };
-        Ok(Expr::Extreme(self.unify(construct, parts)?.0, greatest))
+        let parts = self.unify(construct, parts)?.0;
+        self.compared(parts.iter().map(Expr::kind), "a comparison function")?;
+        Ok(Expr::Extreme(parts, greatest))
     }
 
     /// The first value, unless it equals the second.
@@ -454,12 +469,7 @@ impl Binder<'_> {
                 let (part, whole) = (self.expression(expr)?, self.expression(r#in)?);
                 self.call("position", vec![whole, part])
             }
-            Tree::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                ..
-            } => self.substring(expr, substring_from.as_deref(), substring_for.as_deref()),
+            Tree::Substring { .. } => self.substring(tree),
             Tree::Trim {
                 expr,
                 trim_where,
@@ -483,7 +493,12 @@ impl Binder<'_> {
                 let arguments = arguments.collect::<Result<_>>()?;
                 self.call("overlay", arguments)
             }
-            Tree::IsNormalized { .. } | Tree::IsJson { .. } => {
+            Tree::IsNormalized {
+                expr,
+                form,
+                negated,
+            } => self.is_normalized(expr, *form, *negated),
+            Tree::IsJson { .. } => {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
             }
@@ -506,44 +521,6 @@ impl Binder<'_> {
         let _ = kind;
         let operand = self.expression(operand)?;
         self.call(name, vec![operand])
-    }
-
-    fn substring(
-        &mut self,
-        whole: &Tree,
-        from: Option<&Tree>,
-        length: Option<&Tree>,
-    ) -> Result<Expr> {
-        let mut arguments = vec![self.expression(whole)?];
-        let one = Expr::Constant(Datum::Int4(1), Kind::Int4.plain());
-        arguments.push(match from {
-            Some(from) => self.expression(from)?,
-            None => one,
-        });
-        if let Some(length) = length {
-            arguments.push(self.expression(length)?);
-        }
-        self.call("substring", arguments)
-    }
-
-    fn trim(
-        &mut self,
-        operand: &Tree,
-        side: Option<TrimWhereField>,
-        what: Option<&Tree>,
-        characters: Option<&[Tree]>,
-    ) -> Result<Expr> {
-        let mut arguments = vec![self.expression(operand)?];
-        let characters = characters.and_then(<[Tree]>::first);
-        if let Some(what) = what.or(characters) {
-            arguments.push(self.expression(what)?);
-        }
-        let name = match side {
-            Some(TrimWhereField::Leading) => "ltrim",
-            Some(TrimWhereField::Trailing) => "rtrim",
-            Some(TrimWhereField::Both) | None => "btrim",
-        };
-        self.call(name, arguments)
     }
 
     /// The name of the column that an expression makes.
@@ -584,6 +561,7 @@ impl Binder<'_> {
                 "overlaps".to_owned()
             }
             Tree::Extract { .. } => "extract".to_owned(),
+            Tree::IsNormalized { negated: false, .. } => "is_normalized".to_owned(),
             Tree::AtTimeZone { .. } => "timezone".to_owned(),
             Tree::Ceil { .. } => "ceil".to_owned(),
             Tree::Floor { .. } => "floor".to_owned(),

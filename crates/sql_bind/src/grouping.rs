@@ -4,10 +4,12 @@
 //! aggregate is replaced by its column, and a column that is left over is an error.
 
 use super::grouping_sets::Groups;
+use super::order::EQUALITY;
 use super::select::Item;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Aggregate, Expr, Node, Pending, TableRows, Window};
+use sql_parse::{DISTINCT_SETS, mark_of};
 use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
 
 impl Binder<'_> {
@@ -24,10 +26,16 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("GROUP BY ALL", instead));
             }
         };
-        if trees.is_empty() {
+        let Some(first) = trees.first() else {
             return Ok(None);
+        };
+        let is_mark = matches!(first, ast::Expr::Identifier(name)
+            if mark_of(name) == Some(DISTINCT_SETS));
+        let mut groups = self.grouping_sets(&trees[usize::from(is_mark)..], items)?;
+        if is_mark {
+            groups.make_distinct();
         }
-        self.grouping_sets(trees, items).map(Some)
+        Ok(Some(groups))
     }
 
     /// A key: a number or alias of the list, or an expression.
@@ -81,6 +89,7 @@ impl Binder<'_> {
                 SqlError::new(SqlState::GROUPING_ERROR, message),
             ));
         }
+        self.compared([key.kind()], EQUALITY)?;
         Ok(key)
     }
 

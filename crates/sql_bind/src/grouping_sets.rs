@@ -28,6 +28,21 @@ pub(super) struct Groups {
     pub(super) sets: Option<Sets>,
 }
 
+impl Groups {
+    /// Leaves out sets of the same keys.
+    pub(super) fn make_distinct(&mut self) {
+        let mut known: Sets = Vec::new();
+        let Some(sets) = &mut self.sets else { return };
+        sets.retain(|set| {
+            let mut keys = set.clone();
+            keys.sort_unstable();
+            let is_new = !known.contains(&keys);
+            known.push(keys);
+            is_new
+        });
+    }
+}
+
 impl Binder<'_> {
     /// The keys and sets of `GROUP BY`.
     pub(super) fn grouping_sets(&mut self, trees: &[ast::Expr], items: &[Item]) -> Result<Groups> {

@@ -51,7 +51,7 @@ impl Binder<'_> {
         let conflict = match &insert.on {
             None => None,
             Some(OnInsert::OnConflict(conflict)) => {
-                Some(self.conflict(&table, &target, &alias, conflict)?)
+                Some(self.conflict((&table, &table), &target, &alias, conflict)?)
             }
             Some(_) => {
                 let instead = "Use ON CONFLICT ... DO UPDATE.";
@@ -322,10 +322,10 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// `ON CONFLICT`.
+    /// `ON CONFLICT`, for rows of a member of the table's family.
     pub(super) fn conflict(
         &mut self,
-        table: &BoundTable,
+        (root, table): (&BoundTable, &BoundTable),
         target: &Target,
         alias: &str,
         conflict: &OnConflict,
@@ -348,9 +348,9 @@ impl Binder<'_> {
                 .hint("For example, ON CONFLICT (column_name).")
         })?;
         let mut scope = Scope::default();
-        add_member(&mut scope, table, table, alias)?;
+        add_member(&mut scope, root, table, alias)?;
         let mut excluded = Scope::default();
-        add_member(&mut excluded, table, table, "excluded")?;
+        add_member(&mut excluded, root, table, "excluded")?;
         scope.append(excluded)?;
         let (bound, _) = self.within(scope, |binder| {
             binder.scope().clause = Clause::Set;
@@ -363,8 +363,11 @@ impl Binder<'_> {
             Ok((set, condition.transpose()?))
         });
         let (set, condition) = bound?;
+        let view = root.view.as_deref();
+        let shown = view.map(|view| view.shown(root, table)).transpose()?;
         Ok(Conflict::Update {
             key,
+            shown: shown.unwrap_or_default(),
             set,
             condition,
         })

@@ -79,6 +79,7 @@ pub mod system;
 mod system_rows;
 mod table;
 mod target;
+mod text_forms;
 mod view;
 mod window;
 

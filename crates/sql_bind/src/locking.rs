@@ -98,6 +98,7 @@ impl Binder<'_> {
             () if select.having.is_some() => Some("HAVING clause"),
             () if !self.scope().aggregates.is_empty() => Some("aggregate functions"),
             () if !self.scope().windows.is_empty() => Some("window functions"),
+            () if self.scope().has_sets => Some("set-returning functions in the target list"),
             () => None,
         };
         match problem {
@@ -114,7 +115,7 @@ impl Binder<'_> {
         recheck: Option<Expr>,
     ) -> Result<Node> {
         let mut targets = Vec::new();
-        let tables = &self.scope().tables;
+        let tables = self.scope().tables.clone();
         for clause in clauses {
             if let Some(name) = &clause.of {
                 let Some(named) = tables.iter().find(|table| table.alias == *name) else {
@@ -129,6 +130,11 @@ impl Binder<'_> {
                 }
             }
             for table in tables.iter().filter(|table| clause.is_for(&table.alias)) {
+                let is_locked = table.rows.is_some() || table.is_stored || clause.of.is_some();
+                if is_locked && table.presence.is_some() && !self.is_of_catalogue() {
+                    let problem = "cannot be applied to the nullable side of an outer join";
+                    return Err(clause.refused(problem));
+                }
                 if let (Some(rows), Some(start)) = (&table.rows, table.columns.first()) {
                     targets.push(LockTarget {
                         rows: rows.clone(),

@@ -33,7 +33,11 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<Expr> {
         let mut scopes = self.scopes.iter().rev().enumerate();
-        let Some((level, scope)) = scopes.find(|(_, scope)| scope.has_table(schema, table)) else {
+        let found = scopes.find_map(|(level, scope)| {
+            let alias = scope.alias_of(schema, table)?;
+            Some((level, scope, alias))
+        });
+        let Some((level, scope, table)) = found else {
             return Err(self.at(span, self.no_table(table)));
         };
         let column = match scope.find(Some(table), name)? {
@@ -71,6 +75,9 @@ impl Binder<'_> {
         name: &str,
     ) -> Result<Option<(ScopeColumn, usize)>> {
         for (level, scope) in self.scopes.iter().rev().enumerate() {
+            if let Some(table) = table.filter(|table| scope.is_common(table)) {
+                return Err(ambiguous(table));
+            }
             if let Some(column) = scope.find(table, name)? {
                 return Ok(Some((column.clone(), level)));
             }
@@ -125,6 +132,12 @@ impl Binder<'_> {
             column.name
         ))
     }
+}
+
+/// The error of a name that tables of several schemas have.
+pub(super) fn ambiguous(table: &str) -> SqlError {
+    let message = format!("table reference \"{table}\" is ambiguous");
+    SqlError::new(SqlState::AMBIGUOUS_ALIAS, message)
 }
 
 /// Letters by which two names differ.

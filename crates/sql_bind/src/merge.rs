@@ -149,7 +149,7 @@ impl Binder<'_> {
         let (on, matched) = bound?;
         let join = Join {
             kind: JoinKind::Inner,
-            left: all_of(member),
+            left: all_of(member, None),
             right: Node::Shared(Arc::clone(&parts.rows)),
             condition: Some(on.clone()),
             method: JoinMethod::Loop,

@@ -6,9 +6,30 @@
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, OutputColumn, SortKey};
+use crate::types::Kind;
 use sqlparser::ast::{self, OrderByOptions, OrderBySort, Spanned, Value};
 
+/// An operator that types may lack.
+pub(super) const EQUALITY: &str = "an equality operator";
+
 impl Binder<'_> {
+    /// Fails if values of these types cannot be compared with each other. Texts of the catalogue
+    /// may do what earlier builds have taken.
+    pub(super) fn compared(
+        &self,
+        kinds: impl IntoIterator<Item = Kind>,
+        operator: &str,
+    ) -> Result<()> {
+        let Some(kind) = kinds.into_iter().find(|kind| is_unordered(*kind)) else {
+            return Ok(());
+        };
+        if self.is_of_catalogue() {
+            return Ok(());
+        }
+        let message = format!("could not identify {operator} for type {kind}");
+        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
+    }
+
     /// Keys that are expressions over the row.
     pub(super) fn sort_keys(&mut self, order: &[ast::OrderByExpr]) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
@@ -62,6 +83,12 @@ impl Binder<'_> {
     }
 }
 
+/// Whether values of a type are neither equal nor in an order.
+fn is_unordered(kind: Kind) -> bool {
+    let lacks = |kind: Kind| kind == Kind::Json || kind.is_geometric();
+    lacks(kind) || kind.element().is_some_and(lacks)
+}
+
 /// A key with its direction; NULLs come last, or first if it descends.
 pub(super) fn sort_key(expression: Expr, options: &OrderByOptions) -> Result<SortKey> {
     let descends = match &options.sort {
@@ -78,7 +105,7 @@ pub(super) fn sort_key(expression: Expr, options: &OrderByOptions) -> Result<Sor
         },
     };
     let kind = expression.kind();
-    if kind == crate::types::Kind::Json || kind.is_geometric() {
+    if is_unordered(kind) {
         return Err(crate::types::geometry::no_order(kind));
     }
     Ok(SortKey {

@@ -4,6 +4,7 @@
 //! queries around it. The limit and the order of a query apply to its last form.
 
 use super::locking::Locking;
+use super::order::EQUALITY;
 use super::scope::{Clause, Scope};
 use super::select::check_width;
 use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
@@ -14,6 +15,7 @@ use crate::plan::{
 };
 use crate::types::overload::common_kind;
 use crate::types::{Kind, Type};
+use sql_parse::{FETCHED, mark_of};
 use sqlparser::ast::{
     self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
     SetQuantifier, With,
@@ -137,6 +139,13 @@ impl Binder<'_> {
             }) = fetch
             {
                 bounds.with_ties = *with_ties;
+                if quantity.as_ref().is_some_and(is_of_limit) {
+                    return Ok(bounds);
+                }
+                if bounds.limit.is_some() {
+                    let message = "multiple LIMIT clauses not allowed";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
                 bounds.limit = match quantity {
                     Some(quantity) => binder.bound_of(Some(quantity), "LIMIT")?,
                     None => Some(Expr::Constant(
@@ -176,7 +185,7 @@ impl Binder<'_> {
 
     pub(super) fn with(&mut self, with: &With) -> Result<()> {
         let mut seen: Vec<String> = Vec::with_capacity(with.cte_tables.len());
-        for cte in &with.cte_tables {
+        for cte in recursion::in_order(with, mentions)? {
             let name = ident_text(&cte.alias.name);
             if seen.contains(&name) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
@@ -335,6 +344,9 @@ impl Binder<'_> {
         check_step(name, &columns, &step.columns)?;
         let step = self.converted(step, &types)?;
         let all = matches!(set_quantifier, SetQuantifier::All);
+        if !all {
+            self.compared(types.iter().map(|one| one.kind), EQUALITY)?;
+        }
         let node = Recursive {
             number,
             start: start.node,
@@ -404,6 +416,9 @@ impl Binder<'_> {
             let kind = common_kind(name, &kinds)?;
             let is_same = one.data_type == other.data_type && kinds[0] != Kind::Unknown;
             types.push(if is_same { one.data_type } else { kind.plain() });
+        }
+        if !all || kind != SetKind::Union {
+            self.compared(types.iter().map(|one| one.kind), EQUALITY)?;
         }
         let (left, right) = (
             self.converted(left, &types)?,
@@ -633,6 +648,17 @@ pub(super) fn renamed(
         column.name = ident_text(&name.name);
     }
     Ok(columns)
+}
+
+/// Whether the count of `FETCH FIRST` is that of `LIMIT`.
+fn is_of_limit(quantity: &ast::Expr) -> bool {
+    let ast::Expr::Value(value) = quantity else {
+        return false;
+    };
+    let ast::Value::SingleQuotedString(text) = &value.value else {
+        return false;
+    };
+    mark_of(&ast::Ident::new(text)) == Some(FETCHED)
 }
 
 /// Whether a query names a table.

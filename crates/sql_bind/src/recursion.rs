@@ -2,13 +2,68 @@
 //!
 //! A round of a recursive query reads the rows of the round before it, each once. So the query
 //! names itself in one place of its second part, and not where rows would be missed or repeated.
+//! Queries may name later ones, unless these name them.
 
 use super::{ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Node;
 use sqlparser::ast::{
-    JoinOperator, Query, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
+    Cte, JoinOperator, Query, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
+    With,
 };
+
+/// Queries of `WITH`, each after those that it names: of `WITH RECURSIVE` one may name a later one.
+/// `mentions` says whether a query names a table in `FROM`.
+pub(super) fn in_order(with: &With, mentions: impl Fn(&Query, &str) -> bool) -> Result<Vec<&Cte>> {
+    let given = &with.cte_tables;
+    if !with.recursive || given.len() < 2 {
+        return Ok(given.iter().collect());
+    }
+    let names: Vec<String> = (given.iter().map(|cte| ident_text(&cte.alias.name))).collect();
+    let texts: Vec<String> = given.iter().map(|cte| cte.query.to_string()).collect();
+    // Queries in expressions name others too. A word of the text may be something else.
+    let has_word = |at: usize, other: usize| words(&texts[at]).any(|word| word == names[other]);
+    let reads = |at: usize, other: usize| mentions(&given[at].query, &names[other]);
+    let order = ordered(given.len(), has_word).or_else(|| ordered(given.len(), reads));
+    let order = order.ok_or_else(|| {
+        let message = "mutual recursion between WITH items is not implemented";
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    })?;
+    Ok(order.into_iter().map(|at| &given[at]).collect())
+}
+
+/// Numbers below `count`, each after those that it needs, else in their order; none if some need
+/// each other.
+fn ordered(count: usize, needs: impl Fn(usize, usize) -> bool) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::with_capacity(count);
+    while order.len() < count {
+        let is_next = |at: &usize| {
+            let mut left = (0..count).filter(|other| other != at && !order.contains(other));
+            !order.contains(at) && !left.any(|other| needs(*at, other))
+        };
+        let next = (0..count).find(is_next)?;
+        order.push(next);
+    }
+    Some(order)
+}
+
+/// The words of a text that may be names of tables, by the words and signs before them.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let is_part = |character: char| character.is_alphanumeric() || "_$\"".contains(character);
+    let mut starts_name = false;
+    let parts = text.split_inclusive(move |character| !is_part(character));
+    parts.filter_map(move |part| {
+        let word = part.trim_end_matches(|character| !is_part(character));
+        let follows = starts_name;
+        let is_keyword = ["FROM", "JOIN", "ONLY", "LATERAL"].contains(&word);
+        starts_name = is_keyword || part.ends_with([',', '(']) || word.is_empty() && follows;
+        let name = match word.strip_prefix('"') {
+            Some(quoted) => quoted.trim_end_matches('"').to_owned(),
+            None => word.to_lowercase(),
+        };
+        (follows && !word.is_empty() && !is_keyword).then_some(name)
+    })
+}
 
 /// Looks for the places where a query names itself.
 struct Search<'n> {

@@ -469,6 +469,11 @@ impl<'b> Binder<'b> {
         }
     }
 
+    /// Whether a text is read that the catalogue will keep.
+    pub(super) fn reads_new_text(&self) -> bool {
+        self.log.is_some() && self.views.is_empty()
+    }
+
     /// Notes a column of a query that is `level` out.
     pub(super) fn note_column(&self, span: Span, column: &ScopeColumn, level: usize) {
         let Some(part) = column.table.as_deref().filter(|part| !part.is_empty()) else {

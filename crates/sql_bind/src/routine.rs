@@ -9,9 +9,9 @@ use super::select::row_scope;
 use super::{Binder, Bound, SessionNames, TextOrigin};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Limit, Pending, Project, SubqueryTest, Values};
+use crate::plan::{Expr, Limit, OutputColumn, Pending, Project, SubqueryTest, Values};
 use crate::types::overload::coerces;
-use crate::types::{Datum, Kind, Type};
+use crate::types::{Datum, Kind, RecordShape, Type};
 use sqlparser::ast::{self, GroupByExpr, Query, SelectItem, SetExpr};
 use std::sync::Arc;
 
@@ -254,15 +254,19 @@ impl Binder<'_> {
             self.note_set(&object.name)?;
         }
         if body.is_strict && !arguments.is_empty() {
-            let row = super::all_columns(arguments.iter().map(Expr::data_type)).into_iter();
-            let nulls = row.map(|argument| Expr::IsNull(Box::new(argument), false));
-            let null = Expr::null(value.data_type());
             let is_null = |one: &Expr| matches!(one, Expr::Constant(Datum::Null, _));
             if !body.returns_set && arguments.iter().any(is_null) {
-                return Ok(null);
+                return Ok(Expr::null(value.data_type()));
             }
-            let tests = nulls.map(|test| (test, null.clone())).collect();
-            value = Expr::Case(tests, Box::new(value));
+            value = match value {
+                // Without its rows a set is empty.
+                Expr::Call(mut call) if body.returns_set && !call.arguments.is_empty() => {
+                    let rows = call.arguments.remove(0);
+                    call.arguments.insert(0, unless_null(&arguments, rows));
+                    Expr::Call(call)
+                }
+                value => unless_null(&arguments, value),
+            };
         }
         let mut numbered = arguments.iter().enumerate();
         let is_again = |(at, one): (usize, &Expr)| one.has_volatile() && !is_read_once(&value, at);
@@ -311,7 +315,8 @@ impl Binder<'_> {
             });
             row_scope(&object.name, named)
         };
-        if let (Some(tree), false) = (single_expression(query), body.returns_set) {
+        let is_row = matches!(body.result.kind, Kind::Composite(_));
+        if let (Some(tree), false) = (single_expression(query), body.returns_set || is_row) {
             let (value, scope) = self.expression_in(scope()?, Clause::Select, tree);
             if scope.aggregates.is_empty() && scope.windows.is_empty() && !scope.has_sets {
                 return self.returned(value?, body.result);
@@ -319,11 +324,7 @@ impl Binder<'_> {
         }
         let (value, _) = self.within(scope()?, |binder| {
             let mut bound = binder.query(query)?;
-            let [column] = bound.columns.as_slice() else {
-                return Err(mismatch(&binder.type_name(body.result.kind)));
-            };
-            let read = Expr::Column(0, column.data_type);
-            let converted = binder.returned(read, body.result)?;
+            let converted = binder.returned_row(&bound.columns, body)?;
             bound.node = Project {
                 input: bound.node,
                 expressions: vec![converted],
@@ -333,6 +334,44 @@ impl Binder<'_> {
             binder.query_value(bound, body)
         });
         value
+    }
+
+    /// The value that a function returns of a row of its query: the only column, or all of them as
+    /// a row.
+    fn returned_row(&mut self, columns: &[OutputColumn], body: &FunctionBody) -> Result<Expr> {
+        let kind = body.result.kind;
+        let is_row = matches!(kind, Kind::Composite(_) | Kind::Record);
+        if let [column] = columns
+            && (!is_row || column.data_type.kind == kind)
+        {
+            let read = Expr::Column(0, column.data_type);
+            return self.returned(read, body.result);
+        }
+        let types: Vec<Type> = match kind {
+            Kind::Composite(oid) => {
+                let shape = self.context.names.row_shape(oid);
+                shape.map_or_else(Vec::new, |shape| shape.types.clone())
+            }
+            _ => body.columns.iter().map(|(_, one)| *one).collect(),
+        };
+        if !is_row || types.len() != columns.len() {
+            return Err(mismatch(&self.type_name(kind)));
+        }
+        let mut fields = Vec::with_capacity(columns.len());
+        for ((at, column), wanted) in columns.iter().enumerate().zip(types) {
+            let read = Expr::Column(at, column.data_type);
+            fields.push(self.returned(read, wanted)?);
+        }
+        let names = columns.iter().map(|column| column.name.as_str().into());
+        let shape = RecordShape {
+            names: names.collect(),
+            types: fields.iter().map(Expr::data_type).collect(),
+        };
+        let row = Expr::Row(fields, Arc::new(shape));
+        match kind {
+            Kind::Composite(_) => self.cast_to(row, body.result),
+            _ => Ok(row),
+        }
     }
 
     /// The first value of a query, or a set of all of them.
@@ -356,7 +395,17 @@ impl Binder<'_> {
             SqlError::unsupported(format!("a set of {}", self.type_name(kind)), instead)
         })?;
         let all = self.subquery(bound, SubqueryTest::Array(kind), array.plain())?;
-        self.call("unnest", vec![all])
+        if kind != Kind::Record {
+            return self.call("unnest", vec![all]);
+        }
+        let names = body.columns.iter().map(|(name, _)| name.as_str().into());
+        let shape = RecordShape {
+            names: names.collect(),
+            types: body.columns.iter().map(|(_, one)| *one).collect(),
+        };
+        let nulls = body.columns.iter().map(|(_, one)| Expr::null(*one));
+        let row = Expr::Row(nulls.collect(), Arc::new(shape));
+        self.call("unnest_rows", vec![all, row])
     }
 
     /// A value of the type that a function returns.
@@ -373,6 +422,15 @@ impl Binder<'_> {
 fn mismatch(result: &str) -> SqlError {
     let message = format!("return type mismatch in function declared to return {result}");
     SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message)
+}
+
+/// A value over a row of arguments, which is NULL if one of these is.
+fn unless_null(arguments: &[Expr], value: Expr) -> Expr {
+    let row = super::all_columns(arguments.iter().map(Expr::data_type)).into_iter();
+    let nulls = row.map(|argument| Expr::IsNull(Box::new(argument), false));
+    let null = Expr::null(value.data_type());
+    let tests = nulls.map(|test| (test, null.clone())).collect();
+    Expr::Case(tests, Box::new(value))
 }
 
 /// The expression of a query that is nothing else.

@@ -3,7 +3,7 @@
 //! A column that a join with `USING` has merged hides those that it was made of.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{AggregateCall, Expr, TableRows, WindowCall};
+use crate::plan::{AggregateCall, Expr, Source, TableRows, WindowCall};
 use crate::types::{Kind, RecordShape, Type};
 use sqlparser::ast::WindowSpec;
 use std::sync::Arc;
@@ -30,7 +30,11 @@ pub struct Scope {
 /// A table of `FROM`.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
+    /// Its name in the statement. One that has the name of a table of another schema has the name
+    /// of its schema too.
     pub alias: String,
+    /// The name that it has in common with a table of another schema before it.
+    pub common_name: Option<String>,
     /// The schema that may stand before its name: empty where an alias hides it, none if it does
     /// not matter.
     pub schema: Option<String>,
@@ -51,6 +55,31 @@ pub(crate) struct ScopeTable {
     pub place: Option<usize>,
     /// The reason why a clause that locks rows cannot name it.
     pub unlockable: Option<&'static str>,
+}
+
+impl ScopeTable {
+    /// The name that it has without its schema.
+    fn name(&self) -> &str {
+        self.common_name.as_deref().unwrap_or(&self.alias)
+    }
+
+    /// The table that its rows are of, and the place of its first column.
+    fn own_rows(&self) -> Option<(&Source, usize)> {
+        match (&self.rows, self.columns.first()) {
+            (Some(TableRows::Own(source)), Some(first)) => Some((source, *first)),
+            _ => None,
+        }
+    }
+
+    /// A column of its rows that is never NULL.
+    fn never_null(&self) -> Option<Expr> {
+        if let Some(TableRows::OfFamily(_)) = &self.rows {
+            return self.table_oid.clone();
+        }
+        let (source, first) = self.own_rows()?;
+        let key = source.key.first()?;
+        Some(Expr::Column(first + key, source.column_type(*key)))
+    }
 }
 
 /// A column that can be named.
@@ -157,6 +186,7 @@ impl Scope {
     fn push_table(&mut self, alias: &str, columns: Vec<usize>, unlockable: Option<&'static str>) {
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
+            common_name: None,
             schema: None,
             columns,
             rows: None,
@@ -195,15 +225,12 @@ impl Scope {
     }
 
     /// Adds the columns of another scope, whose row follows this one's.
-    pub(super) fn append(&mut self, other: Self) -> Result<()> {
+    pub(super) fn append(&mut self, mut other: Self) -> Result<()> {
+        self.part_names(&mut other)?;
         let by = self.width as isize;
         for mut table in other.tables {
             let own = table.table_oid.iter_mut().chain(&mut table.presence);
             own.for_each(|one| one.shift(0, by));
-            if !table.alias.is_empty() && self.tables.iter().any(|own| own.alias == table.alias) {
-                let message = format!("table name \"{}\" specified more than once", table.alias);
-                return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
-            }
             let columns = table.columns.iter().map(|at| at + self.width);
             self.tables.push(ScopeTable {
                 columns: columns.collect(),
@@ -218,10 +245,50 @@ impl Scope {
         Ok(())
     }
 
-    /// Whether it has a table of a schema with this name.
-    pub(super) fn has_table(&self, schema: &str, name: &str) -> bool {
-        let mut tables = self.tables.iter().filter(|table| table.alias == name);
-        tables.any(|table| table.schema.as_deref().is_none_or(|own| own == schema))
+    /// Gives the tables of another scope their schemas as parts of their names, where tables of
+    /// other schemas have these names here. Fails if a name is not that of a table itself.
+    fn part_names(&self, other: &mut Self) -> Result<()> {
+        for table in &mut other.tables {
+            let name = table.name();
+            let same = self.tables.iter().filter(|own| own.name() == name);
+            let mut same = same.peekable();
+            if name.is_empty() || same.peek().is_none() {
+                continue;
+            }
+            let schema = table.schema.as_deref().filter(|schema| !schema.is_empty());
+            let is_other = |own: &ScopeTable| match (&own.schema, schema) {
+                (Some(own), Some(schema)) => !own.is_empty() && own != schema,
+                _ => false,
+            };
+            if !same.all(is_other) {
+                let message = format!("table name \"{name}\" specified more than once");
+                return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
+            }
+            let whole = format!("{}.{name}", schema.unwrap_or_default());
+            let before: Arc<str> = table.alias.as_str().into();
+            let after: Arc<str> = whole.as_str().into();
+            for column in &mut other.columns {
+                if column.table.as_ref() == Some(&before) {
+                    column.table = Some(Arc::clone(&after));
+                }
+            }
+            table.common_name = Some(name.to_owned());
+            table.alias = whole;
+        }
+        Ok(())
+    }
+
+    /// The name by which a table of a schema is known here, if there is one.
+    pub(super) fn alias_of(&self, schema: &str, name: &str) -> Option<&str> {
+        let mut tables = self.tables.iter().filter(|table| table.name() == name);
+        let is_it = |table: &&ScopeTable| table.schema.as_deref().is_none_or(|own| own == schema);
+        tables.find(is_it).map(|table| table.alias.as_str())
+    }
+
+    /// Whether two tables have this name, which their schemas tell apart.
+    pub(super) fn is_common(&self, name: &str) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|table| table.common_name.as_deref() == Some(name))
     }
 
     /// The columns of the rows, in their order.
@@ -251,27 +318,22 @@ impl Scope {
     }
 
     /// The tables may have no row: a number that is the same for all rows is none then. Their
-    /// presence is told by a column of each that is never NULL; true if some need one more column
-    /// for it, at the end of the row.
+    /// presence is told by a column that is never NULL; true if they need one more column for it,
+    /// at the end of the row. Tables that always have a row with each other share such a column.
     pub(super) fn make_optional(&mut self) -> bool {
-        let mut needs_column = false;
         for table in &mut self.tables {
             let is_fixed = matches!(table.table_oid, Some(Expr::Constant(..)));
             table.table_oid.take_if(|_| is_fixed);
-            if table.presence.is_some() || table.is_value {
-                continue;
-            }
-            let key = match (&table.rows, table.columns.first()) {
-                (Some(TableRows::Own(source)), Some(first)) => source.key.first().map(|key| {
-                    let data_type = source.column_type(*key);
-                    Expr::Column(first + key, data_type)
-                }),
-                (Some(TableRows::OfFamily(_)), _) => table.table_oid.clone(),
-                _ => None,
-            };
-            needs_column |= key.is_none();
-            let last = || Expr::Column(self.width, Kind::Bool.plain());
-            table.presence = Some(key.unwrap_or_else(last));
+        }
+        let is_new = |table: &ScopeTable| table.presence.is_none() && !table.is_value;
+        let new = self.tables.iter().filter(|table| is_new(table));
+        let shared = new.clone().find_map(ScopeTable::never_null);
+        let needs_column = shared.is_none() && new.count() > 0;
+        let last = Expr::Column(self.width, Kind::Bool.plain());
+        let shared = shared.unwrap_or(last);
+        for table in self.tables.iter_mut().filter(|table| is_new(table)) {
+            let own = table.never_null();
+            table.presence = Some(own.unwrap_or_else(|| shared.clone()));
         }
         needs_column
     }
@@ -284,11 +346,19 @@ impl Scope {
         }
     }
 
-    /// The column at a place of the row, if it can be named.
+    /// The column at a place of the row, if it can be named or is one of a table's rows.
     pub(super) fn column_at(&self, place: usize) -> Option<Expr> {
         let is_it = |one: &&Expr| matches!(one, Expr::Column(at, _) if *at == place);
         let columns = self.columns.iter().map(|column| &column.expression);
-        columns.into_iter().find(is_it).cloned()
+        let named = columns.into_iter().find(is_it).cloned();
+        named.or_else(|| {
+            self.tables.iter().find_map(|table| {
+                let (source, first) = table.own_rows()?;
+                let at = place.checked_sub(first)?;
+                let is_own = at < source.width();
+                is_own.then(|| Expr::Column(place, source.column_type(at)))
+            })
+        })
     }
 
     /// The column with this name; none if there is none.

@@ -9,6 +9,8 @@
 //! tables.
 
 use super::locking::Locking;
+use super::lookup::ambiguous;
+use super::order::EQUALITY;
 use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
@@ -16,8 +18,27 @@ use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Distinct, Expr, Filter, Node, OutputColumn, Project, SortKey};
 use crate::types::{Kind, Type};
+use sql_parse::{ALL_FIELDS, mark_of};
 use sqlparser::ast::{self, Select, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 use sqlparser::tokenizer::Span;
+
+/// The row of `(row).*`, if an item is that.
+fn row_of_fields(tree: &ast::Expr) -> Option<ast::Expr> {
+    let ast::Expr::CompoundFieldAccess { root, access_chain } = tree else {
+        return None;
+    };
+    let (last, before) = access_chain.split_last()?;
+    let ast::AccessExpr::Dot(ast::Expr::Identifier(name)) = last else {
+        return None;
+    };
+    (mark_of(name) == Some(ALL_FIELDS)).then(|| match before {
+        [] => (**root).clone(),
+        before => ast::Expr::CompoundFieldAccess {
+            root: root.clone(),
+            access_chain: before.to_vec(),
+        },
+    })
+}
 
 /// An item of the list, with its column.
 pub(super) struct Item {
@@ -137,6 +158,14 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(list.len());
         for item in list {
             match item {
+                SelectItem::UnnamedExpr(tree) if let Some(row) = row_of_fields(tree) => {
+                    if self.reads_new_text() {
+                        let found = "all fields of a row in a text that the catalogue keeps";
+                        return Err(SqlError::unsupported(found, "Name the fields."));
+                    }
+                    let row = self.expression(&row)?;
+                    self.spread(&row, &mut items)?;
+                }
                 SelectItem::UnnamedExpr(tree) => {
                     let name = self.column_name(tree);
                     self.note_item(tree);
@@ -218,11 +247,15 @@ impl Binder<'_> {
         let (name, start) = match kind {
             SelectItemQualifiedWildcardKind::ObjectName(written) => {
                 let (schema, name) = object_name(written)?;
-                if let Some(schema) = schema
-                    && !self.scope().has_table(&schema, &name)
-                {
-                    return Err(self.at(written.span(), self.no_table(&name)));
-                }
+                let is_common = self.scope().is_common(&name);
+                let name = match schema {
+                    Some(schema) => match self.scope().alias_of(&schema, &name) {
+                        Some(alias) => alias.to_owned(),
+                        None => return Err(self.at(written.span(), self.no_table(&name))),
+                    },
+                    None if is_common => return Err(self.at(written.span(), ambiguous(&name))),
+                    None => name,
+                };
                 (name, written.span())
             }
             SelectItemQualifiedWildcardKind::Expr(tree) => {
@@ -312,6 +345,8 @@ impl Binder<'_> {
                         "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                     return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
                 }
+                let kinds = items.iter().map(|item| item.expression.kind());
+                self.compared(kinds, EQUALITY)?;
                 return Ok(Some(Distinctness::All));
             }
             Some(ast::Distinct::On(on)) => on,
@@ -327,6 +362,7 @@ impl Binder<'_> {
                     place_of(expression, items)
                 }
             };
+            self.compared([items[at].expression.kind()], EQUALITY)?;
             places.push(at);
         }
         let leading = keys.iter().take(places.len());

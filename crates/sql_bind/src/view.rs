@@ -113,11 +113,13 @@ impl ViewOf {
     }
 
     /// The conditions of new rows over those of a member of the table's family.
-    fn checks(&self, table: &BoundTable, member: &BoundTable) -> Result<Vec<(String, Expr)>> {
-        let places = places_in(table.body(), member.body())?;
-        let checks = self.checks.iter();
-        let moved = checks.map(|(view, check)| Ok((view.clone(), moved(check, &places)?)));
-        moved.collect()
+    fn checks(&self, table: &BoundTable, member: &BoundTable) -> Result<Vec<Named>> {
+        all_moved(&self.checks, table, member)
+    }
+
+    /// The conditions of rows of the view and of those below, over rows of a member.
+    pub(super) fn shown(&self, table: &BoundTable, member: &BoundTable) -> Result<Vec<Named>> {
+        all_moved(&self.levels, table, member)
     }
 
     /// The column of the table that a column of the view is.
@@ -141,6 +143,16 @@ impl ViewOf {
             SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail)
         })
     }
+}
+
+/// The condition of a view, and its name.
+type Named = (String, Expr);
+
+fn all_moved(named: &[Named], table: &BoundTable, member: &BoundTable) -> Result<Vec<Named>> {
+    let places = places_in(table.body(), member.body())?;
+    let named = named.iter();
+    let moved = named.map(|(view, condition)| Ok((view.clone(), moved(condition, &places)?)));
+    moved.collect()
 }
 
 /// An expression over rows of a table, over rows whose columns are at other places.

@@ -3,6 +3,7 @@
 //! A window without a frame reaches from the start of its partition to the last peer of the row.
 //! The offset of a range has the type of distances between the values of the key.
 
+use super::order::EQUALITY;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Excluded, Expr, Frame, FrameEnd, FrameUnit, SortKey};
@@ -57,7 +58,9 @@ impl Binder<'_> {
                 continue;
             }
             let key = self.expression(tree)?;
-            partition.push(self.settle(key)?);
+            let key = self.settle(key)?;
+            self.compared([key.kind()], EQUALITY)?;
+            partition.push(key);
         }
         let order = self.sort_keys(&spec.order_by)?;
         let frame = match &spec.window_frame {

@@ -71,6 +71,8 @@ pub enum ObjectChange {
     Owner(Owner),
     /// A change of a domain's default or conditions.
     Domain(DomainChange),
+    /// Other values of options of a view; none for those that it is to have no longer.
+    Options(Vec<(String, Option<String>)>),
 }
 
 /// A change of a domain.
@@ -133,8 +135,13 @@ impl Words<'_> {
             AlterKind::Domain => self.domain_change(),
             _ => None,
         };
+        let of_view = match kind {
+            AlterKind::View => self.view_options().map(ObjectChange::Options),
+            _ => None,
+        };
         let change = match of_domain {
             Some(change) => change.map(ObjectChange::Domain),
+            None if of_view.is_some() => Ok(of_view?),
             None => match self.renamed_column(kind) {
                 Some(renamed) => Ok(renamed),
                 None => self.object_change()?,
@@ -154,6 +161,43 @@ impl Words<'_> {
                 change,
             }))
         }))
+    }
+
+    /// `SET (...)` and `RESET (...)`, after the name of a view; none, and nothing is read, for
+    /// another change.
+    fn view_options(&mut self) -> Option<Vec<(String, Option<String>)>> {
+        let start = self.next;
+        let is_reset = self.accept("RESET");
+        let mut read = || {
+            (is_reset || self.accept("SET")).then_some(())?;
+            self.accept_token(&Token::LParen).then_some(())?;
+            let mut options = Vec::new();
+            loop {
+                let name = self.name().ok()?;
+                let mut value = (!is_reset).then(|| "true".to_owned());
+                if !is_reset && self.accept_token(&Token::Eq) {
+                    value = Some(self.option_value()?);
+                }
+                options.push((name, value));
+                if !self.accept_token(&Token::Comma) {
+                    return self.accept_token(&Token::RParen).then_some(options);
+                }
+            }
+        };
+        let options = read();
+        if options.is_none() {
+            self.next = start;
+        }
+        options
+    }
+
+    /// The value of an option.
+    fn option_value(&mut self) -> Option<String> {
+        if let Some(Token::Number(digits, _)) = self.peek() {
+            self.advance();
+            return Some(digits.clone());
+        }
+        self.string().or_else(|_| self.name()).ok()
     }
 
     /// `RENAME COLUMN`, after the name of a view; none, and nothing is read, for another change.
@@ -197,7 +241,9 @@ impl Words<'_> {
             ObjectChange::Rename(name) => SequenceChange::Rename(name),
             ObjectChange::SetSchema(schema) => SequenceChange::SetSchema(schema),
             ObjectChange::Owner(owner) => SequenceChange::Owner(owner),
-            ObjectChange::Domain(_) | ObjectChange::RenameColumn(..) => SequenceChange::Nothing,
+            ObjectChange::Domain(_) | ObjectChange::Options(_) | ObjectChange::RenameColumn(..) => {
+                SequenceChange::Nothing
+            }
         }
     }
 

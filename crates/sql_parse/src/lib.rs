@@ -27,6 +27,7 @@
 )]
 
 mod alter;
+mod atomic;
 mod copied;
 pub mod copy;
 mod depth;
@@ -56,8 +57,9 @@ pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{
-    COPIED_ROWS, CURRENT_OF, CYCLE, DROP_EXPRESSION, EXCLUDE, EXECUTED, FORCE_ALL, HEADER_MATCH,
-    LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, ROWS_FROM, SEARCH, SET_COLUMNS, WEAKER, shown_text,
+    ALL_FIELDS, COPIED_ROWS, CURRENT_OF, CYCLE, DISTINCT_SETS, DROP_EXPRESSION, EXCLUDE, EXECUTED,
+    FETCHED, FORCE_ALL, HEADER_MATCH, LIKE, NO_DATA, NOT_NULL, ONLY, OVERRIDING, ROWS_FROM, SEARCH,
+    SET_COLUMNS, WEAKER, shown_text,
 };
 
 use sql_values::error::{Result, SqlError, SqlState};
@@ -118,6 +120,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
     let places = LineIndex::new(text);
     let tokens = tokens::tokens(text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let tokens = literal::joined(tokens)?;
+    let tokens = atomic::bodies_as_texts(tokens, text, &places);
     let text: Arc<str> = text.into();
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {

@@ -420,7 +420,7 @@ impl<'w> Words<'w> {
         is_it
     }
 
-    fn accept_token(&mut self, wanted: &Token) -> bool {
+    pub(super) fn accept_token(&mut self, wanted: &Token) -> bool {
         let is_it = self.peek() == Some(wanted);
         if is_it {
             self.advance();

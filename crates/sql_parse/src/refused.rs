@@ -38,10 +38,6 @@ pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
         let instead = "Take an array.";
         return Some(SqlError::unsupported("an argument VARIADIC", instead));
     }
-    if words.is(close, "RETURNS") && words.is(close + 1, "TABLE") {
-        let instead = "Use a view, or a function of one value.";
-        return Some(SqlError::unsupported("RETURNS TABLE", instead));
-    }
     None
 }
 

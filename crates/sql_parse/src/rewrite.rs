@@ -39,9 +39,8 @@
 //! | `FOR UPDATE` before `LIMIT` | the other order |
 //! | `FOR READ ONLY` | nothing: rows are locked by the other clauses only |
 //! | `EXCLUDE` of a frame | a marked key of the partition |
-//! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
-//! | `WHERE CURRENT OF cursor` | a marked name |
-//! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
+//! | `(row).*` | a field of a marked name |
+//! | clauses of queries | those that `query` lists |
 //! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
 //! | `INSERT DEFAULT VALUES` of `MERGE` | `INSERT VALUES (DEFAULT)` |
 //! | `OVERRIDING` of `MERGE` | a marked condition after the values |
@@ -61,6 +60,7 @@ mod dropped;
 mod frame;
 mod merge;
 mod null_test;
+mod query;
 mod row;
 mod search;
 mod table;
@@ -107,6 +107,12 @@ pub const SET_COLUMNS: &str = "set columns ";
 pub const EXECUTED: &str = "executed ";
 /// A mark of `EXCLUDE` of a window's frame, as a key of its partition; the word follows.
 pub const EXCLUDE: &str = "exclude ";
+/// A mark of `*` after a value in brackets, as the name of a field.
+pub const ALL_FIELDS: &str = "all fields";
+/// A mark of `GROUP BY DISTINCT`, as its first key.
+pub const DISTINCT_SETS: &str = "distinct";
+/// A mark of the count of `FETCH FIRST (count) ROWS WITH TIES`, which is that of `LIMIT`.
+pub const FETCHED: &str = "fetched";
 /// A mark of `CYCLE` before the query of `WITH` that it is about.
 pub const CYCLE: &str = "cycle";
 
@@ -571,19 +577,6 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Forms that may be anywhere in a statement.
-    /// `FETCH FIRST (count) ROWS ONLY` of a query, whose count is no number.
-    fn fetched(&mut self, at: usize) {
-        if at == 0 || !self.is_token(at + 2, &Token::LParen) {
-            return;
-        }
-        let end = self.after_bracket(at + 2);
-        if self.is_any(end, &["ROW", "ROWS"]) && self.is(end + 1, "ONLY") {
-            self.replace(at..at + 2, &[Token::make_keyword("LIMIT")]);
-            self.replace(end..end + 2, &[]);
-        }
-    }
-
     /// Gives `EXPLAIN` of a query in brackets options before them, which the parser looks for.
     fn explained(&mut self) {
         let first = (1..self.len()).find(|at| !self.is_token(*at, &Token::LParen));
@@ -633,8 +626,13 @@ impl<'t> Words<'t> {
     fn anywhere(&mut self) {
         let mut at = 0;
         while at < self.len() {
-            if self.is_token(at, &Token::Mul) {
-                self.whole_row(at);
+            if self.is_token(at, &Token::Mul) && at > 1 && self.is_token(at - 1, &Token::Period) {
+                match self.token(at - 2) {
+                    Some(Token::RParen | Token::RBracket) => {
+                        self.replace(at..at + 1, &[marked(ALL_FIELDS)]);
+                    }
+                    _ => self.whole_row(at),
+                }
             }
             match self.word(at).as_str() {
                 "VARIADIC" if at > 0 && !self.is_token(at + 1, &Token::RArrow) => {
@@ -649,6 +647,8 @@ impl<'t> Words<'t> {
                 "BETWEEN" => self.symmetric(at + 1),
                 "ISNULL" => self.null_test(at),
                 "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),
+                "GROUP" => self.grouped(at + 1),
+                "NORMALIZE" if self.is_token(at + 1, &Token::LParen) => self.normal_form(at + 1),
                 "ARRAY" if self.ends_type(at) => {
                     self.replace(at..at + 1, &[Token::LBracket, Token::RBracket]);
                 }
@@ -678,22 +678,10 @@ impl<'t> Words<'t> {
                 "ALL" | "ANY" | "SOME"
                     if self.is_token(at + 1, &Token::LParen) && self.is(at + 2, "VALUES") =>
                 {
-                    let end = self.after_bracket(at + 1) - 1;
-                    let words = ["SELECT", "FROM"].map(Token::make_keyword);
-                    let [select, from] = words;
-                    self.replace(at + 2..at + 2, &[select, Token::Mul, from, Token::LParen]);
-                    let name = Token::make_word("values", Some('"'));
-                    self.replace(end..end, &[Token::RParen, name]);
+                    self.quantified_values(at + 1);
                 }
                 "WHERE" if self.is(at + 1, "CURRENT") && self.is(at + 2, "OF") => {
-                    if let Some(Token::Word(cursor)) = self.token(at + 3) {
-                        let name = match cursor.quote_style {
-                            Some(_) => cursor.value.clone(),
-                            None => cursor.value.to_lowercase(),
-                        };
-                        let mark = marked(&format!("{CURRENT_OF}{name}"));
-                        self.replace(at + 1..at + 4, &[mark]);
-                    }
+                    self.current_of(at + 1);
                 }
                 _ => {}
             }
@@ -776,6 +764,9 @@ impl<'t> Words<'t> {
             rest += 1;
         }
         let last = self.after_limits(at, rest);
+        if last == rest {
+            self.end_items(at);
+        }
         if !is_weaker && names.len() < 2 && last == rest {
             return;
         }

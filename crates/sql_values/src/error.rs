@@ -193,6 +193,8 @@ states! {
     DUPLICATE_TABLE = "42P07";
     /// A parameter whose type is used in two ways.
     AMBIGUOUS_PARAMETER = "42P08";
+    /// A name of several tables.
+    AMBIGUOUS_ALIAS = "42P09";
     /// Columns that do not match the reference.
     INVALID_FOREIGN_KEY = "42830";
     /// A recursive query of a form that cannot run.

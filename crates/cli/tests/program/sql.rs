@@ -131,6 +131,16 @@ fn a_script_has_data_variables_and_commands() {
     assert_eq!(count, "count\n0\n");
 }
 
+/// A function's body has semicolons of its own, which end no statement.
+#[test]
+fn the_body_of_a_function_is_one_statement() {
+    let (_place, database) = with_rows();
+    let script = "CREATE FUNCTION up(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC\n\
+                  SELECT CASE WHEN a > 0 THEN a + 1 END;\nEND; SELECT up(3)";
+    let printed = succeed(&["sql", &database, "--format", "csv", "-c", script]);
+    assert_eq!(printed, "up\n4\n");
+}
+
 #[test]
 fn copy_takes_the_rows_of_its_condition() {
     let (place, database) = with_rows();

@@ -1,6 +1,7 @@
 //! Cutting a text into statements and commands of the shell.
 //!
-//! A statement ends with a semicolon outside of quotes, comments and parentheses. A backslash
+//! A statement ends with a semicolon outside of quotes, comments, parentheses and the body of a
+//! function between `BEGIN ATOMIC` and `END`. A backslash
 //! begins a command that goes to the end of its line, as does a dot where a statement would begin.
 //! `\;` is a semicolon that ends nothing. Comments before a statement are left out, so that
 //! positions in messages count from its first word.
@@ -31,6 +32,8 @@ pub struct Script<'a> {
     buffer_line: usize,
     buffer: String,
     depth: u32,
+    /// `BEGIN ATOMIC` of functions and `CASE` in them, whose `END` is not there yet.
+    blocks: u32,
     is_closed: bool,
 }
 
@@ -67,6 +70,7 @@ impl<'a> Script<'a> {
             buffer_line: 1,
             buffer: String::new(),
             depth: 0,
+            blocks: 0,
             is_closed: true,
         }
     }
@@ -91,7 +95,7 @@ impl<'a> Script<'a> {
 
     /// Takes the statement that is under way. It is empty if none is.
     pub fn take_buffer(&mut self) -> String {
-        self.depth = 0;
+        (self.depth, self.blocks) = (0, 0);
         std::mem::take(&mut self.buffer)
     }
 
@@ -236,10 +240,19 @@ impl<'a> Script<'a> {
             }
             (Kind::Symbol, "\\") => return Some(self.command()),
             (Kind::Symbol, ".") if is_empty => return Some(self.command()),
-            (Kind::Symbol, ";") if self.depth == 0 => {
+            (Kind::Symbol, ";") if self.depth == 0 && self.blocks == 0 => {
                 self.advance(1);
                 self.start_line = self.buffer_line;
                 return (!is_empty).then(|| Piece::Statement(self.take_buffer()));
+            }
+            (Kind::Word, word) if word.eq_ignore_ascii_case("end") => {
+                self.blocks = self.blocks.saturating_sub(1);
+            }
+            (Kind::Word, word) if self.blocks > 0 => {
+                self.blocks += u32::from(word.eq_ignore_ascii_case("case"));
+            }
+            (Kind::Word, word) if word.eq_ignore_ascii_case("begin") => {
+                self.blocks = u32::from(makes_function(&self.buffer));
             }
             (Kind::Symbol, "(" | "[") => self.depth += 1,
             (Kind::Symbol, ")" | "]") => self.depth = self.depth.saturating_sub(1),
@@ -254,6 +267,19 @@ impl<'a> Script<'a> {
         self.advance(length);
         None
     }
+}
+
+/// Whether a statement begins with `CREATE FUNCTION`.
+fn makes_function(statement: &str) -> bool {
+    let words = tokens(statement).filter(|token| token.kind == Kind::Word);
+    let words = words.take(4).map(|token| token.text.to_ascii_lowercase());
+    let words: Vec<String> = words.collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        ["create", "function" | "procedure", ..]
+            | ["create", "or", "replace", "function" | "procedure"]
+    )
 }
 
 fn not_utf8(line: usize) -> io::Error {

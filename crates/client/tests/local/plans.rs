@@ -62,9 +62,9 @@ fn keys_are_made_of_constants_and_of_other_rows() {
                   WHERE h.w = 1 AND c.w = h.w AND h.d = 2 AND c.d = h.d AND c.c = 3 AND h.o = 9";
     let expected = [
         "Nested Loop",
-        "->  Index Scan using heads_pkey on heads",
+        "->  Index Scan using heads_pkey on heads h",
         "Index Cond: ((w = 1) AND (d = 2) AND (o = 9))",
-        "->  Index Scan using clients_pkey on clients",
+        "->  Index Scan using clients_pkey on clients c",
         "Index Cond: ((w = 1) AND (d = 2) AND (c = 3))",
     ];
     assert_eq!(plan(&mut session, client), expected);
@@ -74,9 +74,9 @@ fn keys_are_made_of_constants_and_of_other_rows() {
     let expected = [
         "Aggregate",
         "->  Nested Loop",
-        "->  Index Scan using lines_pkey on lines",
+        "->  Index Scan using lines_pkey on lines l",
         "Index Cond: ((w = 1) AND (d = 2) AND (o = 9))",
-        "->  Index Scan using stock_pkey on stock",
+        "->  Index Scan using stock_pkey on stock s",
         "Index Cond: ((w = 1) AND (i = item))",
         "Filter: (quantity < 10)",
     ];

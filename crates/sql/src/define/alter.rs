@@ -7,7 +7,7 @@
 use super::column::{DEFAULT, Written};
 use super::immutable::Mutable;
 use crate::catalog::{Body, Catalog, Column, Names, Object, Oid, Origin, Rule, TableBody};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{ErrorNames, Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -185,6 +185,21 @@ impl Session {
         self.binding(|binder| binder.stored(text, scope))
     }
 
+    /// An error with the names of a table, and others.
+    pub(super) fn named_of(
+        &self,
+        table: &Object,
+        error: SqlError,
+        others: impl FnOnce(&mut ErrorNames),
+    ) -> SqlError {
+        let schema = self.catalog().object(table.namespace);
+        error.named(|names| {
+            names.schema = schema.map(|schema| schema.name.clone());
+            names.table = Some(table.name.clone());
+            others(names);
+        })
+    }
+
     /// Whether a table has a row for which a condition holds.
     pub(super) fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
         self.lock_rows_of(oid)?;
@@ -219,6 +234,7 @@ impl Session {
             condition: None,
             partition: None,
             tests: Vec::new(),
+            alias: None,
             source,
         }
         .into())
@@ -496,9 +512,7 @@ impl Session {
                 body.columns[at].not_null = true;
                 let is_null = Expr::IsNull(Box::new(Expr::Column(at, data_type)), false);
                 if self.has_row(oid, is_null)? {
-                    let message =
-                        format!("column \"{name}\" of relation \"{table}\" contains null values");
-                    return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
+                    return Err(self.contains_nulls(&object, name));
                 }
             }
             AlterColumnOperation::SetDataType {
@@ -506,6 +520,7 @@ impl Session {
             } => {
                 let target = type_named(&self.environment.names, data_type)?;
                 self.refuse_partition_key(body, at, (name, &table), "alter")?;
+                self.refuse_generated_readers(body, at, &table)?;
                 self.refuse_readers_of_column(oid, at, name)?;
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
@@ -518,6 +533,37 @@ impl Session {
             }
         }
         self.put(object, None)
+    }
+
+    /// The error of a column that is to be NOT NULL, and is not.
+    fn contains_nulls(&self, table: &Object, column: &str) -> SqlError {
+        let relation = &table.name;
+        let message =
+            format!("column \"{column}\" of relation \"{relation}\" contains null values");
+        let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+        self.named_of(table, error, |names| {
+            names.column = Some(column.to_owned());
+        })
+    }
+
+    /// Refuses another type of a column that a generated column reads.
+    fn refuse_generated_readers(&self, body: &TableBody, at: usize, table: &str) -> Result<()> {
+        for reader in &body.columns {
+            let Origin::Generated(value) = &reader.origin else {
+                continue;
+            };
+            let read = self.check_expression(value, table, &body.columns, None)?;
+            if read.contains(&at) {
+                let message = "cannot alter type of a column used by a generated column";
+                let detail = format!(
+                    "Column \"{}\" is used by generated column \"{}\".",
+                    body.columns[at].name, reader.name
+                );
+                let state = SqlState::FEATURE_NOT_SUPPORTED;
+                return Err(SqlError::new(state, message).detail(detail));
+            }
+        }
+        Ok(())
     }
 
     fn change_type(

@@ -141,8 +141,10 @@ impl Session {
                 "check constraint \"{}\" of relation \"{}\" is violated by some row",
                 constraint.name, object.name
             );
-            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
-                .named(|names| names.constraint = Some(constraint.name.clone())));
+            let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+            return Err(self.named_of(object, error, |names| {
+                names.constraint = Some(constraint.name.clone());
+            }));
         }
         Ok(())
     }

@@ -538,9 +538,36 @@ impl Session {
                 let state = SqlState::DEPENDENT_OBJECTS_STILL_EXIST;
                 return Err(SqlError::new(state, message).detail(detail).hint(hint));
             }
+            self.tell_of_cascade(&object);
             self.drop_with_dependents(&object, true)?;
         }
         self.remove(oid)
+    }
+}
+
+impl Session {
+    /// Tells that an object goes with its schema; not of what goes with another object there.
+    fn tell_of_cascade(&mut self, object: &Object) {
+        let is_part = match &object.body {
+            Body::Sequence(sequence) => sequence.owner.is_some(),
+            Body::Access(_) => true,
+            _ => is_partition(object),
+        };
+        if is_part {
+            return;
+        }
+        let names = &self.environment.names;
+        let arguments = match &object.body {
+            Body::Function(_) => {
+                let label = label_of(object);
+                label.find('(').map(|at| label[at..].to_owned())
+            }
+            _ => None,
+        };
+        let (kind, name) = (object.kind_name(), names.visible_name(object));
+        let arguments = arguments.unwrap_or_default();
+        let notice = format!("drop cascades to {kind} {name}{arguments}");
+        self.environment.host.notice(notice);
     }
 }
 

@@ -307,7 +307,8 @@ impl Session {
         users
     }
 
-    /// Functions whose arguments have defaults that name a function, a type or a sequence.
+    /// Functions that take or return values of a type, or whose arguments have defaults that name
+    /// a function, a type or a sequence.
     pub(super) fn functions_by_default(&self, wanted: Oid) -> Vec<(String, Dependent)> {
         let catalog = self.catalog();
         let is_named = !matches!(
@@ -322,8 +323,9 @@ impl Session {
                 let resolved = self.resolved_in(object, (text, Kept::Value(None)));
                 resolved.is_ok_and(|resolved| resolved.names_object(wanted))
             };
-            let is_other = is_named && object.oid != wanted && !self.is_others(object.namespace);
-            is_other && function.defaults.iter().any(names_it)
+            let is_other = object.oid != wanted && !self.is_others(object.namespace);
+            let is_named = is_named && function.defaults.iter().any(names_it);
+            is_other && (function.has_type(wanted) || is_named)
         });
         let users = objects.map(|object| (label_of(object), Dependent::Object(object.oid)));
         users.collect()

@@ -110,8 +110,8 @@ impl Session {
     /// The type of a value that a function takes or returns.
     fn value_type(&self, data_type: &DataType) -> Result<Type> {
         let found = type_named(&self.environment.names, data_type)?.data_type;
-        let is_value = !found.kind.is_polymorphic()
-            && !matches!(found.kind, Kind::Record | Kind::Composite(_) | Kind::Void);
+        let is_value =
+            !found.kind.is_polymorphic() && !matches!(found.kind, Kind::Record | Kind::Void);
         if is_value {
             return Ok(found);
         }
@@ -168,7 +168,19 @@ impl Session {
     fn function_body(&self, create: &CreateFunction) -> Result<FunctionBody> {
         let value = |data_type: &DataType| self.value_type(data_type);
         let (arguments, defaults) = self.function_arguments(create)?;
+        let mut columns = Vec::new();
         let (result, returns_set) = match &create.return_type {
+            Some(FunctionReturnType::DataType(DataType::Table(Some(fields)))) => {
+                for field in fields {
+                    columns.push((ident_text(&field.name), value(&field.data_type)?));
+                }
+                check_columns(&columns)?;
+                match columns.as_slice() {
+                    // The only column is the value.
+                    [(_, data_type)] => (*data_type, true),
+                    _ => (Kind::Record.plain(), true),
+                }
+            }
             Some(FunctionReturnType::DataType(data_type)) => (value(data_type)?, false),
             Some(FunctionReturnType::SetOf(data_type)) => (value(data_type)?, true),
             None => return Err(invalid("function result type must be specified")),
@@ -181,6 +193,7 @@ impl Session {
             arguments,
             defaults,
             result,
+            columns,
             returns_set,
             is_strict: matches!(
                 create.called_on_null,
@@ -249,7 +262,8 @@ fn check_replaced(known: &Object, new: &FunctionBody) -> Result<()> {
         let types = types.collect::<Vec<_>>().join(",");
         format!("Use DROP FUNCTION {name}({types}) first.")
     };
-    if old.result != new.result || old.returns_set != new.returns_set {
+    if old.result != new.result || old.returns_set != new.returns_set || old.columns != new.columns
+    {
         let error = invalid("cannot change return type of existing function");
         return Err(error.hint(hint(&known.name)));
     }
@@ -264,6 +278,17 @@ fn check_replaced(known: &Object, new: &FunctionBody) -> Result<()> {
     if new.defaults.len() < old.defaults.len() {
         let error = invalid("cannot remove parameter defaults from existing function");
         return Err(error.hint(hint(&known.name)));
+    }
+    Ok(())
+}
+
+/// Fails if two columns of `RETURNS TABLE` have one name.
+fn check_columns(columns: &[(String, Type)]) -> Result<()> {
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(known, _)| known == name) {
+            let message = format!("parameter name \"{name}\" used more than once");
+            return Err(invalid(message));
+        }
     }
     Ok(())
 }

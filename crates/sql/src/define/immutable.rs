@@ -31,10 +31,13 @@ impl Session {
         (table, columns): (&str, &[Column]),
         place: &Mutable,
     ) -> Result<()> {
-        let columns = columns.iter();
-        let columns = columns.map(|column| (column.name.clone(), column.data_type));
-        let scope = row_scope(table, columns)?;
+        let pairs = columns.iter();
+        let pairs = pairs.map(|column| (column.name.clone(), column.data_type));
+        let scope = row_scope(table, pairs)?;
         let value = self.binding(|binder| binder.stored(text, scope))?;
+        if matches!(place, Mutable::Generated) {
+            refuse_generated(&value, columns)?;
+        }
         if !value.any(|part, _| is_mutable(part)) {
             return Ok(());
         }
@@ -45,7 +48,7 @@ impl Session {
         Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
     }
 
-    /// The same for the expressions of a table that read a column, which has another type now.
+    /// The same for the indexes of a table that read a column, which has another type now.
     pub(super) fn refuse_mutable_readers(&self, object: &Object, at: usize) -> Result<()> {
         let Body::Table(body) = &object.body else {
             return Ok(());
@@ -57,14 +60,7 @@ impl Session {
             let predicate = form.predicate.iter().map(condition);
             form.keys.iter().map(key).chain(predicate)
         });
-        let generated = body
-            .columns
-            .iter()
-            .filter_map(|column| match &column.origin {
-                Origin::Generated(value) => Some((value, Mutable::Generated)),
-                _ => None,
-            });
-        for (text, place) in forms.chain(generated) {
+        for (text, place) in forms {
             if self
                 .check_expression(text, table.0, table.1, None)?
                 .contains(&at)
@@ -74,6 +70,24 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Refuses a generated column that reads another one: their values are made in one step.
+fn refuse_generated(value: &Expr, columns: &[Column]) -> Result<()> {
+    let mut read = None;
+    value.columns(&mut |at| {
+        let column = columns.get(at);
+        read = read.or(column.filter(|one| matches!(one.origin, Origin::Generated(_))));
+    });
+    let Some(column) = read else {
+        return Ok(());
+    };
+    let message = format!(
+        "cannot use generated column \"{}\" in column generation expression",
+        column.name
+    );
+    let error = SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message);
+    Err(error.detail("A generated column cannot reference another generated column."))
 }
 
 /// Whether a part of an expression may have another value for the same row.

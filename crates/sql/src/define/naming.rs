@@ -44,6 +44,7 @@ pub(super) fn alter(session: &mut Session, alter: &Alter) -> Result<Completion> 
             return Err(SqlError::unsupported("this change of an index", instead));
         }
         (ObjectChange::Domain(change), _) => super::domain::change(session, &object, change)?,
+        (ObjectChange::Options(options), _) => session.change_view_options(&object, options)?,
         (ObjectChange::Owner(owner), _) => session.change_owner(object.oid, owner)?,
         (ObjectChange::Rename(new), _) => session.rename_object(&object, new)?,
         (ObjectChange::RenameColumn(old, new), _) => {

@@ -178,7 +178,6 @@ impl Session {
 
 /// The options of a view: `check_option`, and two which are kept for those who ask.
 fn view_options(options: &CreateTableOptions) -> Result<Vec<(String, String)>> {
-    let bad = |message| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     let (CreateTableOptions::With(given) | CreateTableOptions::Options(given)) = options else {
         return Ok(Vec::new());
     };
@@ -192,28 +191,33 @@ fn view_options(options: &CreateTableOptions) -> Result<Vec<(String, String)>> {
             }
             _ => continue,
         };
-        match name.as_str() {
-            "check_option" => {
-                if !matches!(value.as_str(), "local" | "cascaded") {
-                    let message = "invalid value for enum option \"check_option\"";
-                    let detail = "Valid values are \"local\" and \"cascaded\".";
-                    return bad(format!("{message}: {value}"))
-                        .map_err(|error: SqlError| error.detail(detail));
-                }
-            }
-            "security_barrier" | "security_invoker" => {
-                const SWITCHES: [&str; 8] = ["true", "false", "on", "off", "yes", "no", "1", "0"];
-                if !SWITCHES.contains(&value.as_str()) {
-                    return bad(format!(
-                        "invalid value for boolean option \"{name}\": {value}"
-                    ));
-                }
-            }
-            _ => return bad(format!("unrecognized parameter \"{name}\"")),
-        }
+        check_value(&name, &value)?;
         options.push((name, value));
     }
     Ok(options)
+}
+
+/// Fails unless a view may have an option with a value.
+fn check_value(name: &str, value: &str) -> Result<()> {
+    let bad = |message| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    match name {
+        "check_option" if !matches!(value, "local" | "cascaded") => {
+            let message = "invalid value for enum option \"check_option\"";
+            let detail = "Valid values are \"local\" and \"cascaded\".";
+            bad(format!("{message}: {value}")).map_err(|error: SqlError| error.detail(detail))
+        }
+        "check_option" => Ok(()),
+        "security_barrier" | "security_invoker" => {
+            const SWITCHES: [&str; 8] = ["true", "false", "on", "off", "yes", "no", "1", "0"];
+            match SWITCHES.contains(&value) {
+                true => Ok(()),
+                false => bad(format!(
+                    "invalid value for boolean option \"{name}\": {value}"
+                )),
+            }
+        }
+        _ => bad(format!("unrecognized parameter \"{name}\"")),
+    }
 }
 
 /// Fails unless the columns of a view are there in the one that replaces it, before all others.
@@ -304,6 +308,33 @@ fn first_select_mut(body: &mut SetExpr) -> Option<&mut Select> {
 }
 
 impl Session {
+    /// Gives a view other values of options, or takes options from it.
+    pub(super) fn change_view_options(
+        &mut self,
+        view: &Object,
+        options: &[(String, Option<String>)],
+    ) -> Result<()> {
+        let mut object = view.clone();
+        let Body::View(body) = &mut object.body else {
+            return Err(SqlError::internal("a view"));
+        };
+        for (name, value) in options {
+            let value = value.as_ref().map(|value| value.to_lowercase());
+            if let Some(value) = &value {
+                check_value(name, value)?;
+            }
+            let place = body.options.iter().position(|(known, _)| known == name);
+            match (place, value) {
+                (Some(at), Some(value)) => body.options[at].1 = value,
+                (None, Some(value)) => body.options.push((name.clone(), value)),
+                (Some(at), None) => drop(body.options.remove(at)),
+                (None, None) => {}
+            }
+        }
+        self.binding(|binder| binder.check_option(&object))?;
+        self.put(object, None)
+    }
+
     /// Names and types of the columns of a query that the catalogue keeps.
     pub(super) fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
         let parsed = sql_parse::parse_stored(text)?;

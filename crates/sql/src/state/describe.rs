@@ -222,7 +222,13 @@ impl HostCall<'_> {
         };
         let arguments = body.arguments.iter().enumerate().map(argument);
         let set = if body.returns_set { "SETOF " } else { "" };
-        let result = format!("{set}{}", type_text(body.result));
+        let mut result = format!("{set}{}", type_text(body.result));
+        if !body.columns.is_empty() {
+            let columns = body.columns.iter();
+            let columns = columns
+                .map(|(name, data_type)| format!("{} {}", quoted(name), type_text(*data_type)));
+            result = format!("TABLE({})", columns.collect::<Vec<_>>().join(", "));
+        }
         Some((arguments.collect::<Vec<_>>().join(", "), result))
     }
 

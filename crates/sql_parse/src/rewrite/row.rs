@@ -3,10 +3,11 @@
 //! PostgreSQL's own texts of views have it, as in `t.*::t`. It becomes the one argument of
 //! `COALESCE`, whose value is that argument.
 
-use super::Words;
+use super::{MARK, Words};
 use crate::LineIndex;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
+use std::ops::Range;
 
 /// Words before a bracket that are no names of functions.
 const BEFORE: [&str; 13] = [
@@ -104,5 +105,29 @@ pub fn shown_text(text: &str) -> String {
             shown.replace_range(byte(at)..byte(at + 2), "");
         }
     }
-    shown
+    with_clauses(shown)
+}
+
+/// The text with the clauses that marks stand for.
+fn with_clauses(mut text: String) -> String {
+    if !text.contains(MARK) {
+        return text;
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, &text).tokenize_with_location();
+    let Ok(tokens) = tokens else {
+        return text;
+    };
+    let (words, places) = (Words::new(&tokens), LineIndex::new(&text));
+    let ends = |range: Range<usize>| {
+        let (first, last) = (words.places[range.start], words.places[range.end - 1]);
+        places.byte(tokens[first].span.start)..places.byte(tokens[last].span.end)
+    };
+    let shown = words.shown_clauses().into_iter();
+    let shown: Vec<_> = shown.map(|(range, clause)| (ends(range), clause)).collect();
+    for (range, clause) in shown.into_iter().rev() {
+        let is_left_out = clause.is_empty() && text[range.end..].starts_with(' ');
+        let end = range.end + usize::from(is_left_out);
+        text.replace_range(range.start..end, clause);
+    }
+    text
 }

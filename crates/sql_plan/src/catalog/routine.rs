@@ -3,10 +3,11 @@
 //! A function has a body of one query. Several functions may have one name, so the name of a
 //! function among the objects ends with the types of its arguments.
 
+use super::Oid;
 use super::fields::{read_type, write_type};
 use crate::error::Result;
-use crate::types::Type;
 use crate::types::function::Volatility;
+use crate::types::{Kind, Type};
 use sql_values::codec::{Reader, Writer};
 
 /// A function.
@@ -18,6 +19,9 @@ pub struct FunctionBody {
     pub defaults: Vec<String>,
     /// Type of the result, or of each row of it.
     pub result: Type,
+    /// Names and types of the fields of its rows (`RETURNS TABLE`), if they are of no type of the
+    /// catalogue.
+    pub columns: Vec<(String, Type)>,
     /// Whether it gives all rows of its query, instead of the first one.
     pub returns_set: bool,
     /// Whether it is NULL if an argument is.
@@ -42,6 +46,17 @@ impl FunctionBody {
         self.defaults.get(at.checked_sub(first)?)
     }
 
+    /// Whether its arguments, its result or a field of its rows is of a type, or of arrays of it.
+    pub fn has_type(&self, oid: Oid) -> bool {
+        let arguments = self.arguments.iter().map(|(_, one)| one);
+        let columns = self.columns.iter().map(|(_, one)| one);
+        let mut types = arguments.chain(columns).chain([&self.result]);
+        types.any(|one| {
+            let element = one.kind.element().map(Kind::oid);
+            one.kind.oid() == oid || element == Some(oid)
+        })
+    }
+
     pub(super) fn write(&self, writer: &mut Writer) {
         writer.list(&self.arguments, |writer, (name, data_type)| {
             writer.option(name.as_ref(), |writer, text| writer.text(text));
@@ -56,9 +71,15 @@ impl FunctionBody {
             Volatility::Volatile => 2,
         });
         writer.text(&self.query);
-        // Functions without defaults are written as by earlier builds.
-        if !self.defaults.is_empty() {
+        // Functions without defaults and columns are written as by earlier builds.
+        if !self.defaults.is_empty() || !self.columns.is_empty() {
             writer.list(&self.defaults, |writer, text| writer.text(text));
+        }
+        if !self.columns.is_empty() {
+            writer.list(&self.columns, |writer, (name, data_type)| {
+                writer.text(name);
+                write_type(writer, data_type);
+            });
         }
     }
 
@@ -77,6 +98,7 @@ impl FunctionBody {
             },
             query: reader.text()?,
             defaults: reader.rest(Reader::text)?,
+            columns: reader.rest(|reader| Ok((reader.text()?, read_type(reader)?)))?,
         })
     }
 }

@@ -14,6 +14,7 @@ use super::node::{
     OverWindow, Scan, SetKind, SetOperation, Source, System, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
+use crate::print::quoted;
 use crate::types::{Context, Datum};
 use std::sync::Arc;
 
@@ -237,8 +238,12 @@ impl<'e> Explainer<'e> {
             }
             None => Vec::new(),
         };
+        let mut about = format!(" on {}", quoted(&plan.table.source.name));
+        if let Some(alias) = alias_below(&plan.input, &plan.table.source) {
+            about = format!("{about} {}", quoted(alias));
+        }
         Explained {
-            about: format!(" on {}", plan.table.source.name),
+            about,
             ..above(kind, names, input)
         }
     }
@@ -314,15 +319,19 @@ impl<'e> Explainer<'e> {
             Access::Range(range) => range.backward,
             _ => false,
         };
+        let name = match &scan.alias {
+            Some(alias) => format!("{} {}", quoted(&source.name), quoted(alias)),
+            None => quoted(&source.name),
+        };
         let mut explained = match index {
             None => Explained {
-                about: format!(" on {}", source.name),
+                about: format!(" on {name}"),
                 ..leaf("Seq Scan", names)
             },
             Some(index) => {
                 let index = self.index_name(source, index.as_deref());
                 Explained {
-                    about: format!(" using {index} on {}", source.name),
+                    about: format!(" using {index} on {name}"),
                     ..leaf("Index Scan", names)
                 }
             }
@@ -545,4 +554,15 @@ fn above(kind: &str, names: Vec<String>, input: Explained) -> Explained {
 fn with(field: &'static str, value: String, mut explained: Explained) -> Explained {
     explained.fields.push((field, value));
     explained
+}
+
+/// The name by which a statement knows the table that it changes, if that is another one.
+fn alias_below<'n>(node: &'n Node, table: &Source) -> Option<&'n str> {
+    match node {
+        Node::Scan(scan) if scan.source.oid == table.oid => scan.alias.as_deref(),
+        Node::Filter(plan) => alias_below(&plan.input, table),
+        Node::Project(plan) => alias_below(&plan.input, table),
+        Node::Join(plan) => alias_below(&plan.left, table),
+        _ => None,
+    }
 }

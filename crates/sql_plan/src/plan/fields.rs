@@ -21,6 +21,10 @@ impl Expr {
                 _ => None,
             },
             Self::Call(call) if self.kind() == Kind::Record => {
+                // A row without values tells the fields.
+                if let [_, Self::Row(_, shape)] = call.arguments.as_slice() {
+                    return Some(Arc::clone(shape));
+                }
                 let columns = call.function.columns;
                 let shape = || RecordShape {
                     names: columns.iter().map(|(name, _)| (*name).into()).collect(),

@@ -136,6 +136,8 @@ pub enum Conflict {
     Update {
         /// The key that decides whether a row is there.
         key: UniqueKey,
+        /// Views through which the row is changed, and their conditions: it must be one of theirs.
+        shown: Vec<(String, Expr)>,
         /// Positions of columns, and their new values.
         set: Vec<(usize, Expr)>,
         /// The row stays as it is unless this is true.

@@ -71,6 +71,8 @@ pub struct Values {
 pub struct Scan {
     /// The table.
     pub source: Source,
+    /// Its name in the statement, if that is another one.
+    pub alias: Option<Arc<str>>,
     /// The way to its rows.
     pub access: Access,
     /// A condition over the row that the access does not ensure.

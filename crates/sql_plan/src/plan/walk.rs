@@ -400,11 +400,18 @@ fn walk_insert(
     let leaves = router.into_iter().flat_map(|router| &mut router.leaves);
     let conflicts = leaves.map(|leaf| &mut leaf.conflict);
     for conflict in conflicts.chain([&mut insert.conflict]) {
-        if let Some(Conflict::Update { set, condition, .. }) = conflict {
-            set.iter_mut()
-                .try_for_each(|(_, value)| value.walk(depth, visit))?;
-            walk_option(condition.as_mut(), depth, visit)?;
-        }
+        let Some(Conflict::Update {
+            shown,
+            set,
+            condition,
+            ..
+        }) = conflict
+        else {
+            continue;
+        };
+        (shown.iter_mut()).try_for_each(|(_, own)| own.walk(depth, visit))?;
+        (set.iter_mut()).try_for_each(|(_, value)| value.walk(depth, visit))?;
+        walk_option(condition.as_mut(), depth, visit)?;
     }
     Ok(())
 }

@@ -78,7 +78,23 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
         };
         let arguments = body.arguments.iter();
         let kinds = arguments.map(|(_, data_type)| Datum::Oid(data_type.kind.oid()));
-        let given = body.arguments.iter().map(|(name, _)| name.as_deref());
+        let columns = body.columns.iter();
+        let columns = columns.map(|(name, one)| (Some(name.as_str()), one));
+        let arguments = body
+            .arguments
+            .iter()
+            .map(|(name, one)| (name.as_deref(), one));
+        let all: Vec<_> = arguments.chain(columns).collect();
+        let of_all = |values: Vec<Datum>, kind| match body.columns.is_empty() {
+            true => Datum::Null,
+            false => array(kind, values),
+        };
+        let modes = (0..all.len()).map(|at| match at < body.arguments.len() {
+            true => text("i"),
+            false => text("t"),
+        });
+        let types = all.iter().map(|(_, one)| Datum::Oid(one.kind.oid()));
+        let given = all.iter().map(|(name, _)| *name);
         let names = if given.clone().flatten().next().is_none() {
             Datum::Null
         } else {
@@ -95,6 +111,8 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
             ("procost", Datum::Float4(100.0)),
             ("proparallel", text("u")),
             ("proargnames", names),
+            ("proargmodes", of_all(modes.collect(), Kind::Char)),
+            ("proallargtypes", of_all(types.collect(), Kind::Oid)),
             (
                 "prorows",
                 Datum::Float4(if body.returns_set { 1000.0 } else { 0.0 }),

@@ -190,6 +190,7 @@ fn update(
 ) -> Result<InTheWay> {
     let Conflict::Update {
         key,
+        shown,
         set,
         condition,
     } = conflict
@@ -208,6 +209,13 @@ fn update(
         let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
         let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
         return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
+    }
+    for (view, condition) in shown {
+        if !is_true(condition, &existing, run)? {
+            let message = format!("conflicting row is not visible through view \"{view}\"");
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
     }
     let mut pair = existing.clone();
     pair.extend(row.iter().cloned());

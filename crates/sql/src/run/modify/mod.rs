@@ -19,6 +19,7 @@ mod change;
 mod fill;
 mod insert;
 mod key;
+mod key_rows;
 mod merge;
 mod noted;
 mod reference;

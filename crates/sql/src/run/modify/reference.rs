@@ -6,52 +6,64 @@
 
 use super::change::move_row;
 use super::key;
+use super::key_rows::{Gone, Referring, assigned, has_values, other_of, rows_with, values_of};
 use super::noted::{Late, Noted, Pending};
 use super::route;
 use super::row::{Goal, remove, store};
 use super::rules::{key_text, named};
-use crate::catalog::{Action, Body};
+use crate::catalog::{Action, Body, Oid};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{KeyRows, Moves, Reference, ReferenceAccess, Target};
+use crate::plan::{Moves, Reference, Target};
 use crate::run::lock::{Newest, lock_moved_row, lock_row};
-use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
-use crate::types::cast::{self, CastContext};
-use crate::types::{Category, Datum, Kind, Type};
-use indelible::{Direction, Prefix, RowLock};
+use crate::types::Datum;
+use indelible::RowLock;
 use sql_bind::Binder;
-use sql_parse::{LineIndex, NESTING_MAX};
+use sql_parse::LineIndex;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Looks at everything that was noted, and what follows from it.
-pub(super) fn settle(table: &Target, pending: Pending, run: &mut Run<'_>) -> Result<()> {
-    settle_at(table, pending, 0, run)
+pub(super) fn settle(table: &Arc<Target>, pending: Pending, run: &mut Run<'_>) -> Result<()> {
+    settle_late(vec![(Arc::clone(table), pending)], run)
 }
 
-/// Looks at everything that the changes of a statement have noted. Deletions that follow from one
-/// may take rows of another, so references are looked for last.
+/// Looks at everything that the changes of a statement have noted.
+///
+/// Rows that follow are changed in rounds: all that refer to the rows of one round are the next
+/// one, so a long chain of rows needs no stack. Deletions may take rows that refer to others, so
+/// references are looked for last.
 pub(crate) fn settle_late(mut late: Late, run: &mut Run<'_>) -> Result<()> {
     late.retain(|(_, pending)| !pending.is_empty());
-    if let [_] = late.as_slice() {
-        let mut late = late.into_iter();
-        return late.try_for_each(|(table, pending)| settle(&table, pending, run));
-    }
-    for (table, pending) in &mut late {
-        let children = std::mem::take(&mut pending.children);
-        let children = Pending {
-            children,
-            ..Pending::default()
-        };
-        settle(table, children, run)?;
-    }
-    for (table, mut pending) in late {
-        let moment = run.connection.leave_moment()?;
-        if !run.environment.host.keeps_references(table.source.oid) {
+    let mut may_have_gone = late.len() > 1;
+    let mut targets = Targets::default();
+    let mut checks = Late::new();
+    let mut rounds = VecDeque::from(late);
+    while let Some((table, mut pending)) = rounds.pop_front() {
+        run.check()?;
+        let gone = std::mem::take(&mut pending.children);
+        if run.environment.host.keeps_references(table.source.oid) {
+            let next = follow_all(&table, &gone, &mut targets, run)?;
+            may_have_gone |= !next.is_empty();
+            rounds.extend(next);
+        } else {
             pending.parents.clear();
         }
+        if !pending.is_empty() {
+            checks.push((table, pending));
+        }
+    }
+    for (table, pending) in checks {
+        // Reads see the newest committed rows, and the statement's own changes.
+        let moment = run.connection.leave_moment()?;
         for (at, row) in pending.parents {
-            require_again(&table, &table.parents[at], &row, run)?;
+            run.check()?;
+            let reference = &table.parents[at];
+            match may_have_gone {
+                true => require_again(&table, reference, &row, run)?,
+                false => require(&table, reference, &row, run)?,
+            }
         }
         run.connection.return_to(moment);
         key::settle(&table, pending.keys, run)?;
@@ -59,27 +71,38 @@ pub(crate) fn settle_late(mut late: Late, run: &mut Run<'_>) -> Result<()> {
     Ok(())
 }
 
-fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) -> Result<()> {
-    if pending.is_empty() {
-        return Ok(());
+/// The rules of tables whose rows have followed.
+type Targets = HashMap<Oid, Arc<Target>>;
+
+/// Lets all rows follow that refer to rows that have gone; returns what that has noted.
+fn follow_all(
+    table: &Target,
+    gone: &[Gone],
+    targets: &mut Targets,
+    run: &mut Run<'_>,
+) -> Result<Late> {
+    if gone.is_empty() {
+        return Ok(Late::new());
     }
-    if depth > NESTING_MAX {
-        return Err(sql_parse::too_deep());
-    }
-    if !run.environment.host.keeps_references(table.source.oid) {
-        return key::settle(table, pending.keys, run);
-    }
-    // Reads see the newest committed rows, and the statement's own changes.
     let moment = run.connection.leave_moment()?;
-    for (at, before, after) in pending.children {
-        let reference = &table.children[at];
-        follow(table, reference, (&before, after.as_ref()), depth, run)?;
+    let mut following = Following {
+        table,
+        referring: Referring::find(table, gone, run)?,
+        targets,
+        noted: BTreeMap::new(),
+    };
+    for gone in gone {
+        run.check()?;
+        following.follow(gone, run)?;
     }
-    for (at, row) in pending.parents {
-        require(table, &table.parents[at], &row, run)?;
-    }
+    let Following { targets, noted, .. } = following;
     run.connection.return_to(moment);
-    key::settle(table, pending.keys, run)
+    let mut late = Late::new();
+    for (oid, noted) in noted {
+        late.push((Arc::clone(&targets[&oid]), noted.pending));
+        late.extend(noted.routed);
+    }
+    Ok(late)
 }
 
 /// Keeps a violation for later if the check of the reference is put off.
@@ -107,35 +130,40 @@ fn put_off(
 /// Looks again at rows that have violated a foreign key, or a unique one.
 pub(crate) fn look_again(violations: &[Arc<Violation>], run: &mut Run<'_>) -> Result<()> {
     let moment = run.connection.leave_moment()?;
-    let mut known: Option<Arc<Target>> = None;
-    for violation in violations {
-        run.check()?;
-        let table = match known {
-            Some(table) if table.source.oid == violation.table => table,
-            _ => target_of(violation.table, run)?,
-        };
-        let is_it = |reference: &&Reference| reference.oid == violation.constraint;
-        match &violation.side {
-            Side::Child => {
-                if let Some(reference) = table.parents.iter().find(is_it) {
-                    require_again(&table, reference, &violation.row, run)?;
+    let is_alike = |one: &Arc<Violation>, other: &Arc<Violation>| {
+        let is_parent = |violation: &Violation| matches!(violation.side, Side::Parent(_));
+        one.table == other.table && is_parent(one) == is_parent(other)
+    };
+    for alike in violations.chunk_by(is_alike) {
+        let table = target_of(alike[0].table, run)?;
+        let mut gone = Vec::new();
+        for violation in alike {
+            run.check()?;
+            let is_it = |reference: &Reference| reference.oid == violation.constraint;
+            match &violation.side {
+                Side::Child => {
+                    if let Some(reference) = table.parents.iter().find(|parent| is_it(parent)) {
+                        require_again(&table, reference, &violation.row, run)?;
+                    }
                 }
-            }
-            Side::Parent(after) => {
-                if let Some(reference) = table.children.iter().find(is_it) {
-                    let change = (&violation.row, after.as_ref());
-                    follow(&table, reference, change, 0, run)?;
+                Side::Parent(after) => {
+                    let at = table.children.iter().position(is_it);
+                    gone.extend(at.map(|at| (at, violation.row.clone(), after.clone())));
                 }
-            }
-            Side::Key => {
-                let mut keys = table.keys.iter();
-                let at = keys.position(|(_, key)| key.constraint == violation.constraint);
-                if let Some(at) = at {
-                    key::settle(&table, vec![(at, violation.row.clone())], run)?;
+                Side::Key => {
+                    let mut keys = table.keys.iter();
+                    let at = keys.position(|(_, key)| key.constraint == violation.constraint);
+                    if let Some(at) = at {
+                        key::settle(&table, vec![(at, violation.row.clone())], run)?;
+                    }
                 }
             }
         }
-        known = Some(table);
+        let pending = Pending {
+            children: gone,
+            ..Pending::default()
+        };
+        settle(&table, pending, run)?;
     }
     run.connection.return_to(moment);
     Ok(())
@@ -160,11 +188,6 @@ fn require_again(
 /// Whether two rows of a table are alike in some columns.
 fn has_same(columns: &[usize], one: &[Datum], other: &[Datum]) -> bool {
     columns.iter().all(|&at| one[at].is_alike(&other[at]))
-}
-
-/// The values of some columns.
-fn values_of(row: &[Datum], columns: &[usize]) -> Row {
-    columns.iter().map(|&at| row[at].clone()).collect()
 }
 
 /// Fails if a reference of a row names no row.
@@ -217,232 +240,175 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
     )))
 }
 
-/// A value as a column of another type has it, if one of its values is equal to it.
-fn converted(value: &Datum, to: Type, run: &Run<'_>) -> Option<Datum> {
-    let (from, own) = (value.kind(), to.kind);
-    let have_one_form = |kinds: &[Kind]| kinds.contains(&from) && kinds.contains(&own);
-    let is_convertible = |kind: Kind| {
-        use Kind::{Date, Float4, Float8, Int2, Int4, Int8, Numeric, Timestamp, Timestamptz};
-        let numbers = matches!(kind, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric);
-        let moments = matches!(kind, Date | Timestamp | Timestamptz);
-        numbers || moments || kind.category() == Category::String
-    };
-    if from == own
-        || !is_convertible(from)
-        || !is_convertible(own)
-        || have_one_form(&[Kind::Int2, Kind::Int4, Kind::Int8])
-        || have_one_form(&[Kind::Float4, Kind::Float8])
-        || are_texts(from, own) && !is_padded(from, own)
-    {
-        return Some(value.clone());
-    }
-    let context = run.environment.context();
-    let cast = |value: Datum, from, to: Kind| {
-        let to = to.plain();
-        cast::cast(value, from, to, CastContext::Explicit, &context).ok()
-    };
-    let there = cast(value.clone(), from, own)?;
-    // Numbers are compared as floats with floats, and texts without the blanks at their end.
-    if own == Kind::Float8 || is_padded(from, own) {
-        return Some(there);
-    }
-    let back = cast(there.clone(), own, from)?;
-    (back == *value).then_some(there)
+/// The rows that follow those of a table that have gone.
+struct Following<'f> {
+    table: &'f Target,
+    referring: Referring,
+    targets: &'f mut Targets,
+    /// By the tables whose rows have followed.
+    noted: BTreeMap<Oid, Noted>,
 }
 
-/// A value as a column of a child follows with it.
-fn assigned(value: &Datum, to: Type, run: &Run<'_>) -> Result<Datum> {
-    let (context, how) = (run.environment.context(), CastContext::Assignment);
-    match converted(value, to, run) {
-        Some(value) => Ok(value),
-        None => cast::cast(value.clone(), value.kind(), to, how, &context),
-    }
-}
-
-/// Whether columns of a row have values that are equal to others, of other types even.
-fn has_values(row: &[Datum], columns: &[usize], values: &[Datum], run: &Run<'_>) -> bool {
-    let as_other = |one: &Datum, other: &Datum| {
-        converted(one, other.kind().plain(), run).as_ref() == Some(other)
-    };
-    let mut pairs = columns.iter().zip(values);
-    pairs.all(|(&at, value)| {
-        let own = &row[at];
-        own == value || as_other(own, value) || as_other(value, own)
-    })
-}
-
-fn are_texts(one: Kind, other: Kind) -> bool {
-    [one, other]
-        .iter()
-        .all(|kind| kind.category() == Category::String)
-}
-
-/// Whether one of two types of texts leaves the blanks at the end out of comparisons.
-fn is_padded(one: Kind, other: Kind) -> bool {
-    are_texts(one, other) && (one == Kind::Bpchar) != (other == Kind::Bpchar)
-}
-
-/// Rows of a table with these values.
-fn rows_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
-    let (source, columns) = (&table.source, &table.columns);
-    let pairs = columns.iter().zip(values);
-    let there = pairs.map(|(&at, value)| converted(value, source.column_type(at), run));
-    let Some(there) = there.collect::<Option<Vec<_>>>() else {
-        return Ok(Vec::new());
-    };
-    let key = columns.iter().zip(&there);
-    let key = key.map(|(&at, value)| key_value(value, source.column_type(at), run));
-    let Some(key) = key.collect::<Option<Vec<_>>>() else {
-        return Ok(Vec::new());
-    };
-    // Several keys are equal to such a value.
-    let mut pairs = columns.iter().zip(values);
-    let has_several = pairs.any(|(&at, value)| {
-        let own = source.column_type(at).kind;
-        own != Kind::Bpchar && is_padded(value.kind(), own)
-    });
-    let mut scan = match &table.access {
-        _ if has_several => run.connection.scan(&source.table, .., Direction::Forward)?,
-        ReferenceAccess::Primary => {
-            run.connection
-                .scan(&source.table, Prefix(key), Direction::Forward)?
-        }
-        ReferenceAccess::Index(name) => {
-            let index = source.table.index(name)?;
-            run.connection
-                .scan_index(&index, Prefix(key), Direction::Forward)?
-        }
-        ReferenceAccess::All => run.connection.scan(&source.table, .., Direction::Forward)?,
-    };
-    let (mut found, mut batch) = (Vec::new(), Vec::new());
-    while scan.next_batch(run.connection, &mut batch)? {
-        for stored in &batch {
-            let mut row = Row::with_capacity(source.width());
-            read_row(source, stored, None, &run.environment.context(), &mut row)?;
-            let is_it = has_values(&row, columns, values, run);
-            if is_it {
-                found.push(row);
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// The newest rows of a table with these values, whether the transaction sees them or not: they
-/// must not be left behind.
-fn newest_with(table: &KeyRows, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
-    if !run.state.is_of_snapshot {
-        return rows_with(table, values, run);
-    }
-    let moment = run.connection.leave_snapshot()?;
-    let rows = rows_with(table, values, run);
-    run.connection.return_to(moment);
-    rows
-}
-
-/// Lets the rows that refer to a key that has gone follow, as their constraint says.
-fn follow(
-    table: &Target,
-    reference: &Reference,
-    (before, after): (&Row, Option<&Row>),
-    depth: usize,
-    run: &mut Run<'_>,
-) -> Result<()> {
-    let old = values_of(before, &reference.columns);
-    if old.iter().any(Datum::is_null) {
-        return Ok(());
-    }
-    let [other] = reference.others.as_slice() else {
-        return Err(SqlError::internal(
-            "a reference is one of a table with rows",
-        ));
-    };
-    let rows = newest_with(other, &old, run)?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let action = if after.is_some() {
-        reference.on_update
-    } else {
-        reference.on_delete
-    };
-    if matches!(action, Action::Nothing | Action::Restrict) {
-        // Another row may have the key by now.
-        if action == Action::Nothing
-            && (is_taken(table, reference, &old, run)?
-                || put_off(
-                    table,
-                    reference,
-                    (before, Side::Parent(after.cloned())),
-                    run,
-                )?)
-        {
+impl Following<'_> {
+    /// Lets the rows that refer to a key that has gone follow, as their constraint says.
+    fn follow(&mut self, gone: &Gone, run: &mut Run<'_>) -> Result<()> {
+        let (at, before, after) = gone;
+        let reference = &self.table.children[*at];
+        let old = values_of(before, &reference.columns);
+        if old.iter().any(Datum::is_null) {
             return Ok(());
         }
-        return Err(still_referenced(table, reference, before, run)?);
-    }
-    let set = match after {
-        None if !reference.set_on_delete.is_empty() => &reference.set_on_delete,
-        _ => &other.columns,
-    };
-    let child = target_of(reference.other, run)?;
-    let lock = (RowLock::Update, run.environment.wait());
-    let mut noted = Noted::default();
-    for row in rows {
-        let Newest::Row(row) = lock_row(&child.source, &row, lock, run)? else {
-            continue;
-        };
-        if !has_values(&row, &other.columns, &old, run) {
-            continue;
+        let rows = self.referring.take((*at, reference), &old, run)?;
+        if rows.is_empty() {
+            return Ok(());
         }
+        let action = match after {
+            Some(_) => reference.on_update,
+            None => reference.on_delete,
+        };
+        if matches!(action, Action::Nothing | Action::Restrict) {
+            return match self.is_left(reference, &old, &rows, run)? {
+                true => refuse(self.table, reference, (&old, action, gone), run),
+                false => Ok(()),
+            };
+        }
+        let child = self.child(reference.other, run)?;
+        let columns = &other_of(reference)?.columns;
+        let lock = (RowLock::Update, run.environment.wait());
+        let mut is_left = false;
+        for row in rows {
+            run.check()?;
+            if let Newest::Row(row) = lock_row(&child.source, &row, lock, run)?
+                && has_values(&row, columns, &old, run)
+            {
+                let way = (&*child, reference, action);
+                let changed = self.change(way, row, after.as_ref(), run)?;
+                // A default may be the key that has gone, which is no change of the row.
+                is_left |= changed.is_some_and(|row| has_values(&row, columns, &old, run));
+            }
+        }
+        match is_left {
+            true => refuse(self.table, reference, (&old, Action::Nothing, gone), run),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether rows that were found still refer to the key: some may have followed another one.
+    fn is_left(
+        &self,
+        reference: &Reference,
+        old: &[Datum],
+        rows: &[Row],
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        if !self.noted.contains_key(&reference.other) {
+            return Ok(true);
+        }
+        let other = other_of(reference)?;
+        let lock = (RowLock::KeyShare, run.environment.wait());
+        for row in rows {
+            if let Newest::Row(row) = lock_row(&other.source, row, lock, run)?
+                && has_values(&row, &other.columns, old, run)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The rules of a table whose rows follow.
+    fn child(&mut self, oid: Oid, run: &Run<'_>) -> Result<Arc<Target>> {
+        if let Some(known) = self.targets.get(&oid) {
+            return Ok(Arc::clone(known));
+        }
+        let child = target_of(oid, run)?;
+        self.targets.insert(oid, Arc::clone(&child));
+        Ok(child)
+    }
+
+    /// Changes a row of a child as its parent has changed; returns it unless it is gone or in
+    /// another partition.
+    fn change(
+        &mut self,
+        (child, reference, action): (&Target, &Reference, Action),
+        row: Row,
+        after: Option<&Row>,
+        run: &mut Run<'_>,
+    ) -> Result<Option<Row>> {
+        let columns = &other_of(reference)?.columns;
+        let noted = self.noted.entry(reference.other).or_default();
         let mut changed = row.clone();
+        let set = match after {
+            None if !reference.set_on_delete.is_empty() => &reference.set_on_delete,
+            _ => columns,
+        };
         match (action, after) {
             (Action::Cascade, None) => {
-                remove(&child, &row, Goal::Delete, &mut noted.pending, run)?;
-                continue;
+                remove(child, &row, Goal::Delete, &mut noted.pending, run)?;
+                return Ok(None);
             }
             (Action::Cascade, Some(after)) => {
-                for (&to, &from) in other.columns.iter().zip(&reference.columns) {
+                for (&to, &from) in columns.iter().zip(&reference.columns) {
                     changed[to] = assigned(&after[from], child.source.column_type(to), run)?;
                 }
             }
             (Action::SetDefault, _) => {
                 for &at in set {
-                    changed[at] = default_of(&child, at, run)?;
+                    changed[at] = default_of(child, at, run)?;
                 }
             }
             _ => set.iter().for_each(|at| changed[*at] = Datum::Null),
         }
-        store_or_move(&child, reference, (row, changed), &mut noted, run)?;
+        let stored = store_or_move(child, reference, (row, changed), noted, run)?;
+        match &stored {
+            Some(stored) => {
+                let references = &self.table.children;
+                self.referring.note(references, reference.other, stored);
+            }
+            None => self.referring.forget(),
+        }
+        Ok(stored)
     }
-    settle_at(&child, noted.pending, depth + 1, run)?;
-    let mut routed = noted.routed.into_iter();
-    routed.try_for_each(|(table, pending)| settle_at(&table, pending, depth + 1, run))
 }
 
-/// Stores a row of a child that has followed its parent; one that its partition does not take any
-/// more goes to another of the table that has the foreign key.
+/// Fails because of rows that refer to a key that has gone, unless it is there again or the check
+/// is put off.
+fn refuse(
+    table: &Target,
+    reference: &Reference,
+    (old, action, gone): (&[Datum], Action, &Gone),
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let (_, before, after) = gone;
+    // Another row may have the key by now.
+    if action == Action::Nothing && is_taken(table, reference, old, run)? {
+        return Ok(());
+    }
+    let side = Side::Parent(after.clone());
+    if action == Action::Nothing && put_off(table, reference, (before, side), run)? {
+        return Ok(());
+    }
+    Err(still_referenced(table, reference, before, run)?)
+}
+
+/// Stores a row of a child that has followed its parent, and returns it; one that its partition
+/// does not take any more goes to another of the table that has the foreign key.
 fn store_or_move(
     child: &Target,
     reference: &Reference,
     (row, changed): (Row, Row),
     noted: &mut Noted,
     run: &mut Run<'_>,
-) -> Result<()> {
+) -> Result<Option<Row>> {
     if !route::takes(child, &changed, run)?
         && let Some(moves) = moves_of(reference, run)?
     {
-        return move_row(child, &moves, (row, changed), noted, run).map(drop);
+        move_row(child, &moves, (row, changed), noted, run)?;
+        return Ok(None);
     }
     let columns = reference.others.iter().flat_map(|other| &other.columns);
-    store(
-        child,
-        columns.copied(),
-        (row, changed),
-        &mut noted.pending,
-        run,
-    )
-    .map(drop)
+    let pending = &mut noted.pending;
+    store(child, columns.copied(), (row, changed), pending, run).map(Some)
 }
 
 /// Whether a row of the table has the values of a key.

@@ -557,6 +557,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     .defaults(1),
     Function::scalar("trim_array", &[AnyArray, Int4], AnyArray, |_, a| trim(a)),
     Function::set("unnest", &[AnyArray], AnyElement, |_, a| unnest(a)),
+    // The second argument tells names and types of the fields.
+    Function::set(
+        "unnest_rows",
+        &[Kind::Array(&Kind::Record), Kind::Record],
+        Kind::Record,
+        |_, a| unnest(&a[..1]),
+    ),
     Function::set(
         "generate_subscripts",
         &[AnyArray, Int4, Kind::Bool],

@@ -16,6 +16,7 @@ pub mod math;
 pub mod moment;
 mod moment_form;
 mod moment_read;
+mod normal;
 mod number_form;
 pub mod pattern;
 mod regexp;
@@ -46,6 +47,7 @@ const TABLES: &[&[Function]] = &[
     math::EXACT,
     math::FLOATING,
     string::FUNCTIONS,
+    normal::FUNCTIONS,
     regexp::FUNCTIONS,
     json::FUNCTIONS,
     json_make::FUNCTIONS,

@@ -384,41 +384,68 @@ impl<'p> Translator<'p> {
     }
 
     fn run(mut self) -> Result<String> {
-        let mut at_start = true;
+        // Whether something stands before that may be repeated: neither the start of a branch, nor
+        // a constraint, nor another quantifier.
+        let mut may_repeat = false;
         while let Some(character) = self.characters.next() {
-            match character {
+            may_repeat = match character {
                 '\\' => self.escape()?,
                 '[' => self.bracket()?,
                 '(' => {
                     self.group()?;
-                    at_start = true;
-                    continue;
+                    false
                 }
-                '|' => {
-                    self.out.push('|');
-                    at_start = true;
-                    continue;
+                '|' | '^' | '$' => {
+                    self.out.push(character);
+                    false
                 }
                 // A brace that begins no count stands for itself.
                 '{' if !self.characters.peek().is_some_and(char::is_ascii_digit) => {
                     self.out.push_str("\\{");
+                    true
                 }
-                '}' if !self.in_count() => self.out.push_str("\\}"),
-                '*' | '+' | '?' if at_start => {
+                '}' => {
+                    self.out.push_str("\\}");
+                    true
+                }
+                '*' | '+' | '?' | '{' if !may_repeat => {
                     return Err(invalid("quantifier operand invalid"));
                 }
-                other => self.out.push(other),
-            }
-            at_start = false;
+                '*' | '+' | '?' | '{' => {
+                    self.quantifier(character);
+                    false
+                }
+                blank if self.options.is_expanded && blank.is_whitespace() => {
+                    self.out.push(blank);
+                    may_repeat
+                }
+                '#' if self.options.is_expanded => {
+                    self.out.push('#');
+                    let line = self.characters.by_ref().take_while(|next| *next != '\n');
+                    self.out.extend(line);
+                    self.out.push('\n');
+                    may_repeat
+                }
+                other => {
+                    self.out.push(other);
+                    true
+                }
+            };
         }
         Ok(self.out)
     }
 
-    /// Whether the text so far ends within `{` and a count.
-    fn in_count(&self) -> bool {
-        let is_count = |c: char| c.is_ascii_digit() || c == ',';
-        let head = self.out.trim_end_matches(is_count);
-        head.len() < self.out.len() && head.ends_with('{') && !head.ends_with("\\{")
+    /// A quantifier, and the `?` that makes it take as little as it can.
+    fn quantifier(&mut self, first: char) {
+        self.out.push(first);
+        if first == '{' {
+            let is_count = |next: &char| next.is_ascii_digit() || *next == ',';
+            while let Some(next) = self.characters.next_if(is_count) {
+                self.out.push(next);
+            }
+            self.out.extend(self.characters.next_if_eq(&'}'));
+        }
+        self.out.extend(self.characters.next_if_eq(&'?'));
     }
 
     fn group(&mut self) -> Result<()> {
@@ -448,28 +475,29 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    fn escape(&mut self) -> Result<()> {
+    /// An escape; false if it is a constraint, which cannot be repeated.
+    fn escape(&mut self) -> Result<bool> {
         let Some(character) = self.characters.next() else {
             return Err(invalid("invalid escape \\ sequence"));
         };
-        let replacement = match character {
-            'm' => "\\b{start}",
-            'M' => "\\b{end}",
-            'y' => "\\b",
-            'Y' => "\\B",
-            'A' => "\\A",
-            'Z' => "\\z",
-            'd' => "[0-9]",
-            'D' => "[^0-9]",
+        let (replacement, may_repeat) = match character {
+            'm' => ("\\b{start}", false),
+            'M' => ("\\b{end}", false),
+            'y' => ("\\b", false),
+            'Y' => ("\\B", false),
+            'A' => ("\\A", false),
+            'Z' => ("\\z", false),
+            'd' => ("[0-9]", true),
+            'D' => ("[^0-9]", true),
             'w' | 'W' | 's' | 'S' => {
                 self.out.push('\\');
                 self.out.push(character);
-                return Ok(());
+                return Ok(true);
             }
-            _ => return self.character_escape(character, false),
+            _ => return self.character_escape(character, false).map(|()| true),
         };
         self.out.push_str(replacement);
-        Ok(())
+        Ok(may_repeat)
     }
 
     /// An escape that stands for one character.
@@ -537,9 +565,10 @@ impl<'p> Translator<'p> {
         }
     }
 
-    fn bracket(&mut self) -> Result<()> {
+    /// An expression in brackets; false if it is a constraint.
+    fn bracket(&mut self) -> Result<bool> {
         if self.word_boundary() {
-            return Ok(());
+            return Ok(false);
         }
         self.out.push('[');
         if self.characters.next_if_eq(&'^').is_some() {
@@ -559,7 +588,7 @@ impl<'p> Translator<'p> {
             match character {
                 ']' => {
                     self.out.push(']');
-                    return Ok(());
+                    return Ok(true);
                 }
                 '[' => match self.characters.peek() {
                     Some(':') => self.class()?,
