@@ -120,6 +120,8 @@ pub struct Report {
     pub detail: Option<String>,
     /// A remedy.
     pub hint: Option<String>,
+    /// The place in the data of a COPY, or in another text than the statement's.
+    pub context: Option<String>,
     /// The character of the text that is meant, from 1.
     pub position: Option<usize>,
 }

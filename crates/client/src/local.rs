@@ -102,6 +102,7 @@ fn report(error: SqlError) -> Report {
         message: error.message,
         detail: error.detail,
         hint: error.hint,
+        context: error.names.and_then(|names| names.context),
         position: error.position,
     }
 }

@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::pace::Pace;
 use crate::page::Page;
 use crate::registry::Registry;
-use crate::shared::{Shared, too_many};
+use crate::shared::{Shared, kept_slots, too_many};
 use crate::socket::Socket;
 use crate::spin::Awake;
 use crate::tls::Identity;
@@ -93,7 +93,7 @@ impl Server {
             .uid();
         let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
         let secret = random_secret()?;
-        sql.show_connections_max(options.connections_max);
+        sql.show_facts(facts_of(&options, address, path.as_deref()));
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
             identity: RwLock::new(identity.map(Arc::new)),
@@ -241,7 +241,7 @@ impl Server {
                 .say("there is no certificate any more: other machines cannot connect");
         }
         *write(&shared.identity) = identity.map(Arc::new);
-        shared.sql.show_connections_max(options.connections_max);
+        shared.sql.show_facts(counts_of(options.connections_max));
         let old = shared.options();
         *write(&shared.options) = Arc::new(Options {
             trusts: old.trusts,
@@ -337,6 +337,42 @@ fn drop_orphans(shared: &Shared) {
             "the rest of a definition stays until the next start: {message}"
         ));
     }
+}
+
+/// What sessions show of the server: where it listens, and its limits.
+fn facts_of(
+    options: &Options,
+    address: Option<SocketAddr>,
+    path: Option<&Path>,
+) -> Vec<(&'static str, String)> {
+    let folder = path.and_then(Path::parent);
+    let shown = |path: Option<&Path>| path.unwrap_or(Path::new("")).display().to_string();
+    let port = address.map_or(PORT, |address| address.port());
+    let address = address.map(|address| address.ip().to_string());
+    // The server makes statistics anew by itself, and rows need no other care.
+    let cares = if options.analyze_interval.is_some() {
+        "on"
+    } else {
+        "off"
+    };
+    let mut facts = counts_of(options.connections_max);
+    facts.extend([
+        ("autovacuum", cares.to_owned()),
+        ("data_directory", shown(Some(&options.directory))),
+        ("listen_addresses", address.unwrap_or_default()),
+        ("port", port.to_string()),
+        ("unix_socket_directories", shown(folder)),
+    ]);
+    facts
+}
+
+/// The limits of connections, as sessions show them.
+fn counts_of(connections_max: usize) -> Vec<(&'static str, String)> {
+    let kept = kept_slots(connections_max);
+    vec![
+        ("max_connections", connections_max.to_string()),
+        ("superuser_reserved_connections", kept.to_string()),
+    ]
 }
 
 fn random_secret() -> Result<[u8; 32], ServeError> {

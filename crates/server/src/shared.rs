@@ -42,6 +42,11 @@ pub(crate) struct Shared {
 /// Most slots that are kept for superusers.
 const KEPT_SLOTS_MAX: usize = 3;
 
+/// The slots that are kept for superusers.
+pub(crate) fn kept_slots(connections_max: usize) -> usize {
+    (connections_max / 10).min(KEPT_SLOTS_MAX)
+}
+
 impl Shared {
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::SeqCst)
@@ -67,7 +72,7 @@ impl Shared {
         }
         let slot = Slot(Arc::clone(self));
         let connections_max = self.options().connections_max;
-        let kept = (connections_max / 10).min(KEPT_SLOTS_MAX);
+        let kept = kept_slots(connections_max);
         let begun = self.begun.fetch_add(1, Ordering::SeqCst);
         if begun >= connections_max {
             return Err(too_many());

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::plan::PlanCache;
 use crate::state::{Registry, Sequences, Statements};
 use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{ControlFlow, Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{
@@ -37,8 +37,8 @@ pub struct Sql {
     /// Counts statistics that were made: plans that were made before are made again.
     analyzed: AtomicU64,
     sessions: AtomicI32,
-    /// The setting `max_connections`, as sessions show it.
-    connections_max: Mutex<Arc<str>>,
+    /// Settings that are facts about the server, as sessions show them.
+    facts: Mutex<Arc<[(&'static str, String)]>>,
     pub(crate) registry: Registry,
     pub(crate) statements: Statements,
     /// Names of tables below that definitions which did not commit have left.
@@ -86,9 +86,6 @@ fn has_changed(table: &Table) -> bool {
     now.abs_diff(then) > CHANGED_ROWS + then / CHANGED_PART
 }
 
-/// The setting `max_connections` where no server has set it: PostgreSQL's.
-const CONNECTIONS_MAX: &str = "100";
-
 impl Sql {
     /// Reads the catalogue of a database, and drops what definitions that did not commit have left
     /// behind.
@@ -129,7 +126,7 @@ impl Sql {
             plans: PlanCache::default(),
             analyzed: AtomicU64::new(0),
             sessions: AtomicI32::new(0),
-            connections_max: Mutex::new(CONNECTIONS_MAX.into()),
+            facts: Mutex::default(),
             registry: Registry::default(),
             statements: Statements::default(),
             transactions: AtomicI64::new(crate::state::now()),
@@ -208,15 +205,18 @@ impl Sql {
         self.plans.hits()
     }
 
-    /// Sets `max_connections` as sessions that begin from now on show it: the limit of a server.
-    pub fn show_connections_max(&self, count: usize) {
-        let shown = self.connections_max.lock();
-        *shown.unwrap_or_else(PoisonError::into_inner) = count.to_string().into();
+    /// Sets what sessions that begin from now on show of their server: values of settings that
+    /// nobody can change. Others keep the values that they have.
+    pub fn show_facts(&self, facts: impl IntoIterator<Item = (&'static str, String)>) {
+        let mut shown = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: BTreeMap<&'static str, String> = shown.iter().cloned().collect();
+        all.extend(facts);
+        *shown = all.into_iter().collect();
     }
 
-    pub(crate) fn connections_max(&self) -> Arc<str> {
-        let shown = self.connections_max.lock();
-        Arc::clone(&shown.unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn facts(&self) -> Arc<[(&'static str, String)]> {
+        let shown = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&shown)
     }
 
     /// The database below.

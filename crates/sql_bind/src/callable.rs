@@ -11,6 +11,7 @@ use crate::types::Kind::{
 use crate::types::function::array::{element, slice};
 use crate::types::function::array_assign::{with_element, with_slice};
 use crate::types::function::json::made_jsonb;
+use crate::types::function::monitor::ABOUT_MONITORING;
 use crate::types::function::session::{
     ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES,
 };
@@ -48,6 +49,7 @@ const TABLE: &[Function] = &[
     Function::host("version", &[], Text).stable(),
     Function::host("pg_get_userbyid", &[Oid], Name).stable(),
     Function::host("pg_sleep", &[Kind::Float8], Void),
+    Function::host("pg_sleep_for", &[Kind::Interval], Void),
     // A cast to a domain calls it for a value that breaks one of the domain's conditions.
     Function::scalar("domain_violation", &[Text, Text], Void, |_, a| {
         let (domain, check) = (a[0].str()?, a[1].str()?);
@@ -185,6 +187,7 @@ pub fn functions() -> &'static Functions {
             ABOUT_PRIVILEGES,
             ABOUT_COLUMNS_AND_ROLES,
             ABOUT_ACTIVITY,
+            ABOUT_MONITORING,
             super::standard::FUNCTIONS,
         ])
     });

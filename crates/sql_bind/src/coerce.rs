@@ -32,6 +32,16 @@ impl Binder<'_> {
         self.convert(expression, target, CastContext::Assignment)
     }
 
+    /// The expression as a subscript: any number that a column of integers takes is one.
+    pub(super) fn subscript(&mut self, expression: Expr) -> Result<Expr> {
+        let int4 = Kind::Int4.plain();
+        if !cast::can_coerce(expression.kind(), int4.kind, CastContext::Assignment) {
+            let message = "array subscript must have type integer";
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        self.convert(expression, int4, CastContext::Assignment)
+    }
+
     /// The expression as a value of a type, as `CAST` asks for.
     pub(super) fn cast_to(&mut self, expression: Expr, target: Type) -> Result<Expr> {
         self.convert(expression, target, CastContext::Explicit)

@@ -374,7 +374,7 @@ impl Binder<'_> {
                 let end = match end {
                     Some(end) => {
                         let end = self.expression(end)?;
-                        self.coerce(end, int4)?
+                        self.subscript(end)?
                     }
                     None if is_index => Expr::Constant(Datum::Int4(1), int4),
                     None => Expr::Constant(Datum::Int4(beyond), int4),

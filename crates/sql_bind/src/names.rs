@@ -178,7 +178,8 @@ impl SessionNames {
         }
         let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
         let quoted = || Kind::from_name(last).filter(|_| of_system);
-        if let Some(kind) = Kind::from_name(name.trim()).or_else(quoted) {
+        let words: Vec<&str> = name.split_whitespace().collect();
+        if let Some(kind) = Kind::from_name(&words.join(" ")).or_else(quoted) {
             return Some(kind.oid());
         }
         if let Some(oid) = system::name_only(last).filter(|_| of_system) {
@@ -258,9 +259,11 @@ const OTHER_TYPES: [(Oid, &str); 17] = [
     (4538, "anycompatiblemultirange"),
 ];
 
-/// Cuts a name with dots into its parts; quotes keep dots and case.
+/// Cuts a name with dots into its parts; quotes keep dots, case and blanks, which are left out
+/// around parts.
 pub fn parts_of(text: &str) -> Vec<String> {
     let (mut parts, mut part, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut blanks = String::new();
     let mut characters = text.trim().chars().peekable();
     while let Some(one) = characters.next() {
         match one {
@@ -269,9 +272,20 @@ pub fn parts_of(text: &str) -> Vec<String> {
                 characters.next();
             }
             '"' => is_quoted = !is_quoted,
-            '.' if !is_quoted => parts.push(std::mem::take(&mut part)),
             one if is_quoted => part.push(one),
-            one => part.extend(one.to_lowercase()),
+            '.' => {
+                blanks.clear();
+                parts.push(std::mem::take(&mut part));
+            }
+            one if one.is_whitespace() => blanks.push(one),
+            one => {
+                let before = std::mem::take(&mut blanks);
+                // Words of a type have blanks between them.
+                if !part.is_empty() {
+                    part.push_str(&before);
+                }
+                part.extend(one.to_lowercase());
+            }
         }
     }
     parts.push(part);

@@ -19,6 +19,8 @@ macro_rules! of_type {
                 Datum::Oid(oid) => Kind::from_oid(*oid),
                 _ => None,
             };
+            // The measures of an array are those of its elements, and none of its own.
+            let kind = kind.filter(|kind| kind.element().is_none());
             let modifier = a[1].int4()?;
             Ok(kind.map_or(Datum::Null, |kind| code(Type { kind, modifier })))
         })

@@ -303,6 +303,14 @@ impl Words<'_> {
             None
         };
         let is_set = self.accept("SET");
+        if column.is_none() && is_set && self.accept("TABLESPACE") {
+            let is_own = self.name().is_ok_and(|name| name == "pg_default") && self.end().is_ok();
+            return is_own.then(|| Own::Storage {
+                if_exists,
+                name: name.clone(),
+                column,
+            });
+        }
         let words: &[&str] = match (&column, is_set) {
             (Some(_), true) => &["STATISTICS", "STORAGE", "COMPRESSION"],
             (None, true) => &["LOGGED", "UNLOGGED", "WITHOUT"],

@@ -7,6 +7,7 @@
 //! | module | job |
 //! |---|---|
 //! | `own`, `alter`, `domain`, `owned` | forms that the parser does not know, read word by word |
+//! | `block` | the statements of `DO` |
 //! | `refused` | statements that do not exist here |
 //! | `tokens` | words, and operators that end where PostgreSQL ends them |
 //! | `rewrite` | others of them, written in forms that it knows |
@@ -28,6 +29,7 @@
 
 mod alter;
 mod atomic;
+mod block;
 mod copied;
 pub mod copy;
 mod depth;
@@ -50,8 +52,8 @@ pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use natural::without_natural;
 pub use own::{
-    Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
-    TwoPhase, identity_change,
+    Choice, Handler, IdentityChange, InlineBlock, Own, Path, Reindex, ReindexTarget,
+    SequenceChange, SequenceOptions, TwoPhase, identity_change,
 };
 pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
 pub use place::LineIndex;
@@ -127,6 +129,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
         if tokens.iter().all(is_blank) {
             continue;
         }
+        let tokens = &*literal::plain(tokens);
         let is_deep = depth::check(tokens)?;
         if let Some(error) = refused::refused(tokens) {
             return Err(error);
@@ -137,6 +140,8 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
             None if is_deep => on_large_stack(|| parse_one(tokens, &places))?,
             None => parse_one(tokens, &places)?,
         };
+        let has_deep = |own: &Own| matches!(own, Own::Do(block) if block.is_deep());
+        let is_deep = is_deep || own.as_ref().is_some_and(has_deep);
         statements.push(Parsed {
             statement: Arc::new(statement),
             own: own.map(Arc::new),
@@ -331,8 +336,8 @@ mod tests {
     #[test]
     fn statements_that_do_not_exist_say_so() {
         for text in [
-            "do 'begin end'",
-            "do $$ begin end $$",
+            "do 'begin raise notice ''x''; end'",
+            "create database a owner b",
             "create procedure p() language sql as 'select 1'",
             "create or replace procedure p() as 'select 1'",
             "create function f(variadic a int[]) returns int as 'select 1'",

@@ -3,9 +3,11 @@
 //! They become one token before a statement is read. A string goes on if nothing but blanks with
 //! the end of a line among them, or comments to the end of a line, stands between its parts.
 
+use super::rewrite::Words;
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
+use std::borrow::Cow;
 
 /// The tokens of a text with each literal as one token.
 pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
@@ -40,6 +42,34 @@ pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
         kept.push(token);
     }
     escaped(kept)
+}
+
+/// Statements whose strings are values of their own, and no parts of expressions that are kept.
+const PLAIN: [&str; 4] = ["COMMENT", "COPY", "NOTIFY", "SET"];
+/// Kinds of objects whose definitions have strings of this kind only.
+const PLAIN_KINDS: [&str; 6] = ["DATABASE", "GROUP", "ROLE", "SYSTEM", "TYPE", "USER"];
+
+/// The tokens of a statement, with strings of all forms as plain ones where the parser takes no
+/// others.
+pub(crate) fn plain(tokens: &[TokenWithSpan]) -> Cow<'_, [TokenWithSpan]> {
+    let words = Words::new(tokens);
+    let is_definition = words.is_any(0, &["ALTER", "CREATE"]) && words.is_any(1, &PLAIN_KINDS);
+    let content = |token: &Token| match token {
+        Token::DollarQuotedString(string) => Some(string.value.clone()),
+        Token::EscapedStringLiteral(content) => Some(content.clone()),
+        _ => None,
+    };
+    let has_other = tokens.iter().any(|one| content(&one.token).is_some());
+    if !has_other || !(is_definition || words.is_any(0, &PLAIN)) {
+        return Cow::Borrowed(tokens);
+    }
+    let mut tokens = tokens.to_vec();
+    for one in &mut tokens {
+        if let Some(content) = content(&one.token) {
+            one.token = Token::SingleQuotedString(content);
+        }
+    }
+    Cow::Owned(tokens)
 }
 
 /// Adds a further part to a string.

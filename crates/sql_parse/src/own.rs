@@ -7,7 +7,8 @@
 
 use super::alter::Alter;
 use super::owned::{DefaultPrivileges, SessionDefaults};
-use super::{LineIndex, cut, error};
+use super::{LineIndex, Parsed, cut, error};
+use sql_values::condition::Condition;
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
 use sqlparser::ast::{Owner, Statement};
@@ -111,6 +112,8 @@ pub enum Own {
         /// Whether their checks are put off until the transaction ends.
         deferred: bool,
     },
+    /// `DO`.
+    Do(InlineBlock),
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         /// The constraint.
@@ -120,6 +123,32 @@ pub enum Own {
         /// The comment; none removes it.
         comment: Option<String>,
     },
+}
+
+/// A block of statements.
+#[derive(Clone, Debug, Default)]
+pub struct InlineBlock {
+    /// The statements.
+    pub statements: Vec<Parsed>,
+    /// The handlers, of which the first one that catches an error runs.
+    pub handlers: Vec<Handler>,
+}
+
+impl InlineBlock {
+    /// Whether one of its statements nests so deeply that it needs a large stack.
+    pub(crate) fn is_deep(&self) -> bool {
+        let handled = self.handlers.iter().flat_map(|one| &one.statements);
+        self.statements.iter().chain(handled).any(|one| one.is_deep)
+    }
+}
+
+/// A handler of exceptions.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// The errors that it catches.
+    pub conditions: Vec<Condition>,
+    /// The statements that run then.
+    pub statements: Vec<Parsed>,
 }
 
 /// A step of a commit in two phases.
@@ -245,6 +274,9 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Resu
     }
     if words.accept("CLUSTER") {
         return Some(words.cluster());
+    }
+    if words.accept("DO") {
+        return Some(words.block());
     }
     if words.accept("ALTER") && words.accept("SEQUENCE") {
         return Some(words.alter_sequence());
@@ -384,7 +416,7 @@ pub(super) struct Words<'w> {
 }
 
 impl<'w> Words<'w> {
-    fn new(tokens: &'w [TokenWithSpan], places: &'w LineIndex) -> Self {
+    pub(super) fn new(tokens: &'w [TokenWithSpan], places: &'w LineIndex) -> Self {
         let tokens = tokens
             .iter()
             .filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
@@ -411,9 +443,14 @@ impl<'w> Words<'w> {
         }
     }
 
+    /// Whether the next word is this one.
+    pub(super) fn is(&self, wanted: &str) -> bool {
+        matches!(self.peek(), Some(Token::Word(word))
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    }
+
     pub(super) fn accept(&mut self, wanted: &str) -> bool {
-        let is_it = matches!(self.peek(), Some(Token::Word(word))
-            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+        let is_it = self.is(wanted);
         if is_it {
             self.advance();
         }

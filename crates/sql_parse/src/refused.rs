@@ -9,20 +9,15 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// The error of a statement that does not exist here; none for others.
 pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
     let words = Words::new(tokens);
-    let literal = |at| {
-        matches!(
-            words.token(at),
-            Some(Token::SingleQuotedString(_) | Token::DollarQuotedString(_))
-        )
-    };
-    if words.is(0, "DO") && (literal(1) || words.is(1, "LANGUAGE")) {
-        return Some(SqlError::unsupported("DO", "Compute in the client."));
-    }
     if words.is(0, "COPY") {
         return delimiter(&words);
     }
     if !words.is(0, "CREATE") {
         return None;
+    }
+    if words.is(1, "DATABASE") {
+        let instead = "A directory is a database: indelible create makes one.";
+        return Some(SqlError::unsupported("CREATE DATABASE", instead));
     }
     let at = if words.is(1, "OR") { 3 } else { 1 };
     if words.is(at, "PROCEDURE") {

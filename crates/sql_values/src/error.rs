@@ -293,6 +293,8 @@ pub struct ErrorNames {
     pub data_type: Option<String>,
     /// The constraint.
     pub constraint: Option<String>,
+    /// The place in the data of a COPY, or in another text than the statement's.
+    pub context: Option<String>,
     /// The function of PostgreSQL's source that reports the error, where clients look at it.
     pub routine: Option<&'static str>,
 }

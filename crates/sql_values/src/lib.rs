@@ -7,6 +7,7 @@
 //! | module | job |
 //! |---|---|
 //! | `codec` | bodies of rows of the catalogue, part by part |
+//! | `condition` | names of errors, as handlers of exceptions have them |
 //! | `encoding` | encodings of texts on the way to clients of a server |
 //! | `error` | errors with PostgreSQL's states, and those of the database as such |
 //! | `scram` | verifiers of passwords |
@@ -15,6 +16,7 @@
 //! | `undo` | values from before the changes of a transaction |
 
 pub mod codec;
+pub mod condition;
 pub mod encoding;
 pub mod error;
 pub mod scram;

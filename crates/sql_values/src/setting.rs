@@ -3,35 +3,50 @@
 //! Names that PostgreSQL knows and nothing here depends on are kept and shown, so that clients
 //! which set them go on; names with a dot are the clients' own.
 
+mod moment;
+mod unit;
+
+pub use unit::millis_of;
+
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
-use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
-use crate::types::datetime::zone;
+use crate::types::context::{ByteaOutput, IntervalStyle};
 use crate::undo::Undo;
 use indelible::{Durability, Isolation, Mode, Wait};
+use moment::{date_style, time_zone};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use unit::{bytes_of, in_largest_unit};
 
 /// Names and defaults of the settings that there are.
 const DEFAULTS: &[(&str, &str)] = &[
     ("application_name", ""),
+    ("archive_command", ""),
+    ("archive_mode", "off"),
     ("array_nulls", "on"),
+    ("autovacuum", "off"),
+    ("autovacuum_freeze_max_age", "200000000"),
+    ("autovacuum_max_workers", "1"),
+    ("autovacuum_multixact_freeze_max_age", "400000000"),
     ("backend_flush_after", "0"),
     ("backslash_quote", "safe_encoding"),
+    ("block_size", "8192"),
     ("bytea_output", "hex"),
     ("check_function_bodies", "on"),
     ("client_connection_check_interval", "0"),
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("compute_query_id", "auto"),
+    ("config_file", ""),
     ("constraint_exclusion", "partition"),
     ("cpu_index_tuple_cost", "0.005"),
     ("cpu_operator_cost", "0.0025"),
     ("cpu_tuple_cost", "0.01"),
     ("cursor_tuple_fraction", "0.1"),
+    ("data_directory", ""),
     ("datestyle", "ISO, MDY"),
     ("deadlock_timeout", "1s"),
     ("debug_pretty_print", "on"),
@@ -80,6 +95,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("gin_fuzzy_search_limit", "0"),
     ("gin_pending_list_limit", "4MB"),
     ("hash_mem_multiplier", "2"),
+    ("hot_standby", "off"),
     ("idle_in_transaction_session_timeout", "0"),
     ("idle_session_timeout", "0"),
     ("in_hot_standby", "off"),
@@ -95,6 +111,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("lc_monetary", "C"),
     ("lc_numeric", "C"),
     ("lc_time", "C"),
+    ("listen_addresses", ""),
     ("lo_compat_privileges", "off"),
     ("lock_timeout", "0"),
     ("log_min_messages", "warning"),
@@ -108,7 +125,10 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("max_parallel_workers", "8"),
     ("max_parallel_workers_per_gather", "0"),
     ("max_prepared_transactions", "64"),
+    ("max_replication_slots", "0"),
     ("max_stack_depth", "2MB"),
+    ("max_wal_senders", "0"),
+    ("max_worker_processes", "0"),
     ("min_parallel_index_scan_size", "512kB"),
     ("min_parallel_table_scan_size", "8MB"),
     ("parallel_leader_participation", "on"),
@@ -116,6 +136,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("parallel_tuple_cost", "0.1"),
     ("password_encryption", "scram-sha-256"),
     ("plan_cache_mode", "auto"),
+    ("port", "5432"),
     ("quote_all_identifiers", "off"),
     ("random_page_cost", "4"),
     ("recursive_worktable_factor", "10"),
@@ -123,6 +144,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("seed", "unavailable"),
+    ("segment_size", "1GB"),
     ("seq_page_cost", "1"),
     ("server_encoding", "UTF8"),
     (
@@ -132,9 +154,12 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("server_version_num", "150000"),
     ("session_authorization", "indelible"),
     ("session_replication_role", "origin"),
+    ("shared_buffers", "0"),
+    ("shared_preload_libraries", ""),
     ("ssl", "off"),
     ("standard_conforming_strings", "on"),
     ("statement_timeout", "0"),
+    ("superuser_reserved_connections", "0"),
     ("synchronize_seqscans", "on"),
     ("synchronous_commit", "on"),
     ("temp_buffers", "8MB"),
@@ -144,6 +169,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("timezone_abbreviations", "Default"),
     ("trace_sort", "off"),
     ("track_activities", "on"),
+    ("track_activity_query_size", "1kB"),
     ("track_counts", "on"),
     ("track_functions", "none"),
     ("track_io_timing", "off"),
@@ -151,7 +177,11 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("transaction_isolation", "read committed"),
     ("transaction_read_only", "off"),
     ("transform_null_equals", "off"),
+    ("unix_socket_directories", ""),
     ("vacuum_cost_delay", "0"),
+    ("wal_block_size", "8192"),
+    ("wal_level", "minimal"),
+    ("wal_segment_size", "16MB"),
     ("work_mem", "64MB"),
     ("xmlbinary", "base64"),
     ("xmloption", "content"),
@@ -159,16 +189,40 @@ const DEFAULTS: &[(&str, &str)] = &[
 
 /// Settings that nobody can change.
 const FIXED: &[&str] = &[
+    "archive_command",
+    "archive_mode",
+    "autovacuum",
+    "autovacuum_freeze_max_age",
+    "autovacuum_max_workers",
+    "autovacuum_multixact_freeze_max_age",
+    "block_size",
+    "config_file",
+    "data_directory",
+    "hot_standby",
     "in_hot_standby",
     "integer_datetimes",
     "is_superuser",
+    "listen_addresses",
     "max_connections",
     "max_identifier_length",
     "max_index_keys",
     "max_prepared_transactions",
+    "max_replication_slots",
+    "max_wal_senders",
+    "max_worker_processes",
+    "port",
+    "segment_size",
     "server_encoding",
     "server_version",
     "server_version_num",
+    "shared_buffers",
+    "shared_preload_libraries",
+    "superuser_reserved_connections",
+    "track_activity_query_size",
+    "unix_socket_directories",
+    "wal_block_size",
+    "wal_level",
+    "wal_segment_size",
 ];
 
 /// Settings that superusers change, as in PostgreSQL: they are about the server's resources and
@@ -186,6 +240,19 @@ const OPERATORS: &[&str] = &[
     "track_functions",
     "track_io_timing",
 ];
+
+/// Settings that superusers see, as in PostgreSQL: they tell where the server's files are.
+const HIDDEN: &[&str] = &[
+    "config_file",
+    "data_directory",
+    "shared_preload_libraries",
+    "unix_socket_directories",
+];
+
+/// Whether superusers alone see a setting.
+pub fn is_hidden(name: &str) -> bool {
+    HIDDEN.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
 
 /// Whether superusers alone change a setting.
 pub fn is_operators(name: &str) -> bool {
@@ -269,8 +336,8 @@ pub struct Variables {
     /// The level of the changes to come: 0 outside of transactions, 1 in one, and one more in each
     /// savepoint.
     level: usize,
-    /// `max_connections`, which all sessions share; none as long as nobody has told it.
-    connections_max: Option<Arc<str>>,
+    /// Facts about the server, which all sessions share: names and values, in order.
+    shared: Arc<[(&'static str, String)]>,
     /// `session_authorization`, which is none as long as it is the default.
     session_role: Option<Arc<str>>,
     /// Counts changes, so that plans made under other settings are made again.
@@ -289,11 +356,11 @@ impl Variables {
 
     /// The value of a setting that most sessions share, and none of them sets.
     fn told(&self, name: &str) -> Option<&str> {
-        match name {
-            "max_connections" => self.connections_max.as_deref(),
-            "session_authorization" => self.session_role.as_deref(),
-            _ => None,
+        if name == "session_authorization" {
+            return self.session_role.as_deref();
         }
+        let shared = self.shared.iter().find(|(shared, _)| *shared == name);
+        shared.map(|(_, value)| value.as_str())
     }
 
     /// The settings that every statement looks at.
@@ -343,7 +410,8 @@ impl Variables {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         all.extend(self.values.clone());
-        for name in ["max_connections", "session_authorization"] {
+        let shared = self.shared.iter().map(|(name, _)| *name);
+        for name in shared.chain(["session_authorization"]) {
             all.extend(
                 self.told(name)
                     .map(|value| (name.to_owned(), value.to_owned())),
@@ -409,9 +477,9 @@ impl Variables {
         self.version += u64::from(changed);
     }
 
-    /// Tells the value of `max_connections`.
-    pub fn tell_connections_max(&mut self, count: Arc<str>) {
-        self.connections_max = Some(count);
+    /// Tells facts about the server, which no statement can set.
+    pub fn tell_shared(&mut self, facts: Arc<[(&'static str, String)]>) {
+        self.shared = facts;
     }
 
     /// Tells the role that the session acts as.
@@ -552,16 +620,6 @@ fn bad(name: &str, value: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// A zone by its name, or by its hours east of Greenwich.
-fn time_zone(settings: &mut Settings, value: &str) -> Result<String> {
-    let found = match value.trim().parse() {
-        Ok(hours) => zone::of_hours(hours),
-        Err(_) => zone::lookup(value).map(|zone| (zone, value.to_owned())),
-    };
-    (settings.zone, settings.zone_name) = found.ok_or_else(|| bad("TimeZone", value))?;
-    Ok(settings.zone_name.clone())
-}
-
 /// Checks a value, lets it take effect, and returns the text that `SHOW` prints.
 fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
     let lower = value.trim().to_lowercase();
@@ -614,6 +672,9 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
         }
         _ => {}
     }
+    if let Some(shown) = in_largest_unit(name, value) {
+        return Ok(shown);
+    }
     let is_switch = default_of(name).is_some_and(|default| matches!(default, "on" | "off"));
     match lower.as_str() {
         "true" | "yes" | "1" if is_switch => Ok("on".to_owned()),
@@ -665,76 +726,6 @@ fn client_encoding(value: &str) -> Result<String> {
     Err(error.detail(detail).hint(hint))
 }
 
-/// A form and an order of fields, in any order.
-fn date_style(settings: &mut Settings, value: &str) -> Option<String> {
-    for word in value.split([',', ' ']).filter(|word| !word.is_empty()) {
-        match word {
-            "iso" => settings.date_style = DateStyle::Iso,
-            "sql" => settings.date_style = DateStyle::Sql,
-            "postgres" => settings.date_style = DateStyle::Postgres,
-            "german" => {
-                settings.date_style = DateStyle::German;
-                settings.date_order = DateOrder::Dmy;
-            }
-            "mdy" | "us" | "noneuro" | "noneuropean" => settings.date_order = DateOrder::Mdy,
-            "dmy" | "euro" | "european" => settings.date_order = DateOrder::Dmy,
-            "ymd" => settings.date_order = DateOrder::Ymd,
-            "default" => {
-                settings.date_style = DateStyle::Iso;
-                settings.date_order = DateOrder::Mdy;
-            }
-            _ => return None,
-        }
-    }
-    let style = match settings.date_style {
-        DateStyle::Iso => "ISO",
-        DateStyle::Sql => "SQL",
-        DateStyle::Postgres => "Postgres",
-        DateStyle::German => "German",
-    };
-    let order = match settings.date_order {
-        DateOrder::Mdy => "MDY",
-        DateOrder::Dmy => "DMY",
-        DateOrder::Ymd => "YMD",
-    };
-    Some(format!("{style}, {order}"))
-}
-
-/// Bytes of a size: a number of KiB, or one with its unit.
-fn bytes_of(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text
-        .find(|one: char| !one.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..end].parse().ok()?;
-    let unit: u64 = match text[end..].trim() {
-        "B" => 1,
-        "" | "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        _ => return None,
-    };
-    number.checked_mul(unit)
-}
-
-/// Milliseconds of a time: a number of them, or one with its unit.
-pub fn millis_of(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text
-        .find(|one: char| !one.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..end].parse().ok()?;
-    let unit = match text[end..].trim() {
-        "" | "ms" => 1,
-        "s" => 1000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -782,10 +773,31 @@ mod tests {
     }
 
     #[test]
-    fn values_with_units_are_read() {
-        assert_eq!(bytes_of("64MB"), Some(64 << 20));
-        assert_eq!(bytes_of("100"), Some(100 << 10));
-        assert_eq!(bytes_of("1 furlong"), None);
-        assert_eq!(millis_of("2min"), Some(120_000));
+    fn values_are_shown_in_their_largest_unit() {
+        for (name, value, shown) in [
+            ("statement_timeout", "5000", "5s"),
+            ("statement_timeout", "90s", "90s"),
+            ("statement_timeout", "120s", "2min"),
+            ("lock_timeout", "0", "0"),
+            ("work_mem", "4096", "4MB"),
+            ("work_mem", "100", "100kB"),
+            ("effective_cache_size", "16384", "128MB"),
+            ("temp_file_limit", "-1", "-1"),
+        ] {
+            let mut settings = Settings::default();
+            assert_eq!(apply(&mut settings, name, value).unwrap(), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn zones_are_shown_by_their_own_names() {
+        let mut settings = Settings::default();
+        for (value, shown) in [
+            ("utc", "UTC"),
+            ("europe/berlin", "Europe/Berlin"),
+            ("-3", "<-03>+03"),
+        ] {
+            assert_eq!(apply(&mut settings, "timezone", value).unwrap(), shown);
+        }
     }
 }

@@ -43,7 +43,11 @@ fn sentence(report: &Report, text: Option<&str>, verbosity: Verbosity) -> String
     };
     let severity = report.severity();
     let mut shown = format!("{severity}:  {state}{}", printable_lines(&report.message));
-    let parts = [("DETAIL", &report.detail), ("HINT", &report.hint)];
+    let parts = [
+        ("DETAIL", &report.detail),
+        ("HINT", &report.hint),
+        ("CONTEXT", &report.context),
+    ];
     if let (Some(text), Some(position)) = (text, report.position) {
         shown.push_str(&marked_line(text, position).unwrap_or_default());
     }

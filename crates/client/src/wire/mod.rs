@@ -305,6 +305,7 @@ fn report(message: &Message) -> Report {
             b'M' => report.message = owned(),
             b'D' => report.detail = Some(owned()),
             b'H' => report.hint = Some(owned()),
+            b'W' => report.context = Some(owned()),
             b'P' => report.position = text.parse().ok(),
             _ => {}
         }

@@ -632,9 +632,9 @@ fn sessions_begin_with_the_settings_of_their_role() {
         let again = run(&mut session, "SHOW work_mem").unwrap();
         (shown.join(" | "), again)
     };
-    let marias = "3MB | 9 | one, \"Two, three\"";
+    let marias = "3MB | 9ms | one, \"Two, three\"";
     assert_eq!(begun("maria"), (marias.to_owned(), "3MB".to_owned()));
-    let others = "2MB | 7 | \"$user\", public";
+    let others = "2MB | 7ms | \"$user\", public";
     assert_eq!(begun("indelible"), (others.to_owned(), "2MB".to_owned()));
     run(&mut owner, "ALTER ROLE maria RESET ALL");
     run(

@@ -60,3 +60,31 @@ fn the_database_has_rights_of_its_own() {
     run(&mut owner, "GRANT CONNECT ON DATABASE indelible TO maria");
     sql.connect_as("maria").unwrap();
 }
+
+/// A comment on the database was taken and forgotten.
+#[test]
+fn the_database_keeps_its_comment() {
+    let (scratch, sql) = Scratch::open("database-comment");
+    let mut owner = sql.connect().unwrap();
+    run(
+        &mut owner,
+        "CREATE ROLE maria LOGIN; COMMENT ON DATABASE indelible IS $$kept$$",
+    );
+    // Privileges stand beside it.
+    run(&mut owner, "GRANT CREATE ON DATABASE indelible TO maria");
+    let mut maria = sql.connect_as("maria").unwrap();
+    let comment = "COMMENT ON DATABASE indelible IS 'other'";
+    let error = maria.simple(comment, &mut Last::default()).unwrap_err();
+    assert_eq!(error.message, "must be owner of database indelible");
+    drop((owner, maria, sql));
+    let database = Database::open(scratch.directory()).unwrap();
+    let sql = Sql::open(database).unwrap();
+    let mut owner = sql.connect().unwrap();
+    let shown = "SELECT shobj_description(oid, 'pg_database') FROM pg_database";
+    assert_eq!(run(&mut owner, shown), Some("kept".to_owned()));
+    let described = "SELECT count(*) FROM pg_description WHERE description = 'kept'";
+    assert_eq!(run(&mut owner, described), Some("0".to_owned()));
+    run(&mut owner, "COMMENT ON DATABASE indelible IS NULL");
+    let rows = "SELECT count(*) FROM pg_shdescription";
+    assert_eq!(run(&mut owner, rows), Some("0".to_owned()));
+}

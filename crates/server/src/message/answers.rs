@@ -223,6 +223,7 @@ impl Answers {
             (b'D', error.detail.as_deref()),
             (b'H', error.hint.as_deref()),
             (b'P', position.as_deref()),
+            (b'W', name(|names| &names.context)),
             (b's', name(|names| &names.schema)),
             (b't', name(|names| &names.table)),
             (b'c', name(|names| &names.column)),

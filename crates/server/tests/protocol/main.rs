@@ -653,4 +653,7 @@ fn sessions_show_the_limit_of_connections() {
     let fixture = Fixture::new(|options| options.connections_max = 7);
     let shown = fixture.client().ask(&[query("show max_connections")]);
     assert!(shown.contains("D[7]"), "{shown}");
+    let shown = fixture.client().ask(&[query("show data_directory")]);
+    let directory = fixture.directory.display().to_string();
+    assert!(shown.contains(&directory), "{shown}");
 }

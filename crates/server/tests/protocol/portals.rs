@@ -342,3 +342,40 @@ fn binary_cursors_answer_in_binary() {
         "T D[\0\0\0A] C[FETCH 1] T D[65] C[SELECT 1] Z[T]"
     );
 }
+
+/// An error in the data of a COPY named neither the line nor the column.
+#[test]
+fn errors_of_copied_data_have_their_place() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table copied (a int, b text)")]);
+    let long = format!("1\t{}", "x".repeat(200));
+    for (data, place) in [
+        (
+            "1\ty\nx\tz\n",
+            "COPY copied, line 2, column a: \"x\"".to_owned(),
+        ),
+        ("1\n", "COPY copied, line 1: \"1\"".to_owned()),
+        ("1\t2\t3\n", "COPY copied, line 1: \"1\t2\t3\"".to_owned()),
+        ("x\n", "COPY copied, line 1, column a: \"x\"".to_owned()),
+        (
+            &format!("{long}\tz\n"),
+            format!("COPY copied, line 1: \"{}...\"", &long[..100]),
+        ),
+    ] {
+        client.send(&[
+            query("copy copied from stdin"),
+            message(b'd', data.as_bytes()),
+            message(b'c', b""),
+        ]);
+        let mut found = None;
+        while let Some((kind, body)) = client.next().filter(|(kind, _)| *kind != b'Z') {
+            if kind == b'E' {
+                let mut fields = body.split(|byte| *byte == 0);
+                let place = fields.find_map(|field| field.strip_prefix(b"W"));
+                found = place.map(|place| String::from_utf8_lossy(place).into_owned());
+            }
+        }
+        assert_eq!(found, Some(place));
+    }
+}

@@ -1,7 +1,7 @@
 //! `COMMENT ON`.
 //!
-//! Tables, views, sequences, schemas, types, functions, roles, columns, indexes and constraints
-//! keep their comments; those on the database and on extensions are forgotten.
+//! Tables, views, sequences, schemas, types, functions, roles, columns, indexes, constraints and
+//! the database keep their comments; those on extensions are forgotten.
 
 use super::role::no_role;
 use crate::catalog::{Body, Names, Object, Oid};
@@ -64,7 +64,11 @@ pub(super) fn comment(
             Some(object) => object,
             None => return Ok(completion),
         },
-        CommentObject::Database | CommentObject::Extension => return Ok(completion),
+        CommentObject::Database => {
+            session.comment_on_database(&name, comment)?;
+            return Ok(completion);
+        }
+        CommentObject::Extension => return Ok(completion),
         other => {
             let instead = "Comment on tables, columns, views, sequences, types or schemas.";
             return Err(SqlError::unsupported(

@@ -353,8 +353,35 @@ impl Session {
         Err(refused(message))
     }
 
+    /// Gives the database a comment, or takes it away.
+    pub(super) fn comment_on_database(
+        &mut self,
+        name: &str,
+        comment: Option<String>,
+    ) -> Result<()> {
+        // Dumps name the database that they come from, and are to go on.
+        if let Err(error) = self.check_database(name) {
+            self.environment.host.warning(error.state, error.message);
+            return Ok(());
+        }
+        let (role, catalog) = (self.environment.names.role, self.catalog());
+        if !catalog.owns(role, DATABASE) {
+            return Err(refused(format!("must be owner of database {name}")));
+        }
+        let access = catalog.access(DATABASE);
+        self.put_access_with(access, comment)
+    }
+
     /// Keeps the owner and the privileges of an object.
     pub(super) fn put_access(&mut self, access: AccessBody) -> Result<()> {
+        let comment = match access.object {
+            DATABASE => self.catalog().database_comment().map(str::to_owned),
+            _ => None,
+        };
+        self.put_access_with(access, comment)
+    }
+
+    fn put_access_with(&mut self, access: AccessBody, comment: Option<String>) -> Result<()> {
         let kind = self.catalog().kind(access.object);
         let name = access.object.to_string();
         let known = self.catalog().find_oid(Names::Access, 0, &name);
@@ -364,7 +391,7 @@ impl Session {
                 oid,
                 namespace: 0,
                 name,
-                comment: None,
+                comment,
                 body: Body::Access(access.kept(kind)),
             },
             None,

@@ -182,6 +182,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             constraint,
             deferral,
         } => session.alter_constraint((&table.0, table.1), constraint, *deferral),
+        Own::Do(block) => session.run_block(block),
         Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,

@@ -428,8 +428,13 @@ impl Session {
             Block::Idle | Block::Implicit => return Err(needs_block("SAVEPOINT")),
             Block::Open => {}
         }
+        self.begin_savepoint(ident_text(name))
+    }
+
+    /// Begins a savepoint in the open transaction.
+    pub(super) fn begin_savepoint(&mut self, name: String) -> Result<()> {
         let savepoint = Savepoint {
-            name: ident_text(name),
+            name,
             mark: self.connection.statement()?,
             catalog: Arc::clone(self.catalog()),
             defines: self.transaction.defines,
@@ -460,6 +465,13 @@ impl Session {
             return Err(needs_block("ROLLBACK TO SAVEPOINT"));
         }
         let at = self.find_savepoint(name)?;
+        self.return_to(at)?;
+        self.transaction.block = Block::Open;
+        Ok(())
+    }
+
+    /// Undoes what has come since the savepoint at a place, which stays.
+    pub(super) fn return_to(&mut self, at: usize) -> Result<()> {
         let savepoint = &self.transaction.savepoints[at];
         self.connection.roll_back_to(savepoint.mark)?;
         self.environment.names.catalog = Arc::clone(&savepoint.catalog);
@@ -471,7 +483,6 @@ impl Session {
         self.environment.host.deferred = savepoint.deferred.clone();
         self.transaction.access = savepoint.access;
         self.transaction.savepoints.truncate(at + 1);
-        self.transaction.block = Block::Open;
         let level = self.transaction.level();
         self.undo_settings(level);
         self.environment.host.variables.enter(level);
@@ -503,12 +514,17 @@ impl Session {
             Block::Open => {}
         }
         let at = self.find_savepoint(name)?;
+        self.release_from(at);
+        Ok(())
+    }
+
+    /// Makes what has come since the savepoint at a place a part of what was before it.
+    pub(super) fn release_from(&mut self, at: usize) {
         self.transaction.access = self.transaction.savepoints[at].access;
         self.transaction.savepoints.truncate(at);
         let level = self.transaction.level();
         self.release_settings(level);
         self.release_portals(level);
-        Ok(())
     }
 }
 

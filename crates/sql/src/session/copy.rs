@@ -13,7 +13,8 @@ use crate::state::{check_deadline, quoted};
 use crate::types::{Context, Datum, Kind, Type, binary_io, text_io};
 use sql_bind::row_scope;
 use sql_parse::copy::{
-    BinaryReader, Format, Header, Reader, write_end, write_fields, write_header, write_record,
+    BinaryReader, Format, Header, Reader, shown, write_end, write_fields, write_header,
+    write_record,
 };
 use sql_parse::{COPIED_ROWS, has_subquery, ident_text, mark_of, object_name, parse};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
@@ -245,7 +246,7 @@ impl Session {
                 Some(Record::Bytes(fields)) => self.binary_values(&fields, columns).map(Some),
                 None => Ok(None),
             });
-            match record {
+            match record.map_err(|error| records.located(error, &modify.table.source.name)) {
                 Ok(Some(record)) => match self.if_copied(record, condition, &mut state) {
                     Ok(Some(record)) => values.extend(record),
                     Ok(None) => continue,
@@ -301,9 +302,7 @@ impl Session {
         if record.len() > columns.len() {
             return Err(bad("extra data after last expected column".to_owned()));
         }
-        if let Some((name, _)) = columns.get(record.len()) {
-            return Err(bad(format!("missing data for column \"{name}\"")));
-        }
+        let missing = columns.get(record.len());
         let context = self.environment.context();
         let value = |((field, was_quoted), (name, data_type)): (
             (Option<String>, bool),
@@ -320,10 +319,24 @@ impl Session {
             };
             match field {
                 None => Ok(Datum::Null),
-                Some(text) => text_io::parse(data_type.kind, &text, &context),
+                Some(text) => {
+                    let value = text_io::parse(data_type.kind, &text, &context);
+                    value.map_err(|error| {
+                        let place = format!(", column {name}: \"{}\"", shown(text.as_bytes()));
+                        error.named(|names| names.context = Some(place))
+                    })
+                }
             }
         };
-        record.into_iter().zip(columns).map(value).collect()
+        let values: Vec<Datum> = record
+            .into_iter()
+            .zip(columns)
+            .map(value)
+            .collect::<Result<_>>()?;
+        match missing {
+            Some((name, _)) => Err(bad(format!("missing data for column \"{name}\""))),
+            None => Ok(values),
+        }
     }
 }
 
@@ -467,6 +480,19 @@ impl<'f> Records<'f> {
         Ok(match self {
             Self::Texts(reader) => reader.next(more)?.map(Record::Texts),
             Self::Bytes(reader) => reader.next(more)?.map(Record::Bytes),
+        })
+    }
+
+    /// An error of the data with its line, and its column if it has told one.
+    fn located(&self, error: SqlError, table: &str) -> SqlError {
+        let Self::Texts(reader) = self else {
+            return error;
+        };
+        let (number, line) = reader.last_line();
+        error.named(|names| {
+            let place = names.context.take();
+            let place = place.unwrap_or_else(|| format!(": \"{line}\""));
+            names.context = Some(format!("COPY {table}, line {number}{place}"));
         })
     }
 

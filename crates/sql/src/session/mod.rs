@@ -2,6 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `block` | `DO`: statements with handlers of exceptions |
 //! | `cached` | statements that run by a plan of the cache |
 //! | `constraints` | checks that wait for the end of the transaction |
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
@@ -22,6 +23,7 @@
 //! that fails is undone alone; the block around it has failed then, and answers nothing but its
 //! end.
 
+mod block;
 mod cached;
 mod connect;
 mod constraints;

@@ -7,7 +7,7 @@ use super::Session;
 use crate::catalog::OWNER;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Listen, parts_of, quoted, unknown_setting};
+use crate::state::{Listen, may_see, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
 use sql_values::setting::is_operators;
@@ -337,7 +337,7 @@ impl Session {
         variables.tell_session_role(&session);
         let prepared_max = self.sql.database().prepared_max().to_string();
         variables.tell("max_prepared_transactions", &prepared_max);
-        variables.tell_connections_max(self.sql.connections_max());
+        variables.tell_shared(self.sql.facts());
     }
 
     /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether, or the one that
@@ -391,12 +391,15 @@ impl Session {
         let columns = shown_columns(name);
         if name.eq_ignore_ascii_case("all") {
             let all = self.environment.host.variables.all();
+            let names = &self.environment.names;
             let rows = all
                 .into_iter()
+                .filter(|(name, _)| may_see(names, name).is_ok())
                 .map(|(name, value)| vec![name, value, String::new()]);
             return texts(&columns, rows.collect(), &self.environment.context(), sink);
         }
         let name = columns[0].name.as_str();
+        may_see(&self.environment.names, name)?;
         let lower = name.to_lowercase();
         let shown = self.transaction.shown().into_iter();
         let shown = shown.filter(|(mode, _)| *mode == lower);

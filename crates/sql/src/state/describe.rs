@@ -309,6 +309,7 @@ impl HostCall<'_> {
         let built_in = Kind::from_oid(oid).map(|kind| match (kind, modifier) {
             // Without a modifier at all, the type is meant, and not one without a length.
             (Kind::Bpchar, None) => "character".to_owned(),
+            (Kind::Array(Kind::Bpchar), None) => "character[]".to_owned(),
             _ => {
                 let modifier = modifier.unwrap_or(-1);
                 Type { kind, modifier }.to_string()
@@ -364,6 +365,9 @@ impl HostCall<'_> {
             if part > 0 {
                 return None;
             }
+            if oid == DATABASE {
+                return catalog.database_comment().map(str::to_owned);
+            }
             let of_index = catalog.index(oid).map(|(table, _)| table);
             let of_constraint = || catalog.constraint(oid).map(|(table, _)| table);
             return match &of_index.or_else(of_constraint)?.body {
@@ -397,11 +401,15 @@ impl HostCall<'_> {
     fn serial_sequence(&self, context: &Context<'_>, arguments: &[Datum]) -> Result<Datum> {
         let (table, column) = (arguments[0].str()?, arguments[1].str()?);
         let oid = context.names.object_oid(Regclass, table)?;
-        let place = match self.names.catalog.object(oid).map(|object| &object.body) {
+        let object = self.names.catalog.object(oid);
+        let place = match object.map(|object| &object.body) {
             Some(Body::Table(body)) => body.column(column),
-            _ => None,
+            Some(Body::View(view)) => view.columns.iter().position(|(name, _)| name == column),
+            _ => system::by_oid(oid)
+                .and_then(|known| known.columns.iter().position(|own| own.name == column)),
         };
         let place = place.ok_or_else(|| {
+            let table = sql_bind::parts_of(table).pop().unwrap_or_default();
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
         })?;

@@ -163,6 +163,12 @@ impl HostState {
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 
+    /// The number of the transaction as an `xid`, of which the least ones are none.
+    pub(crate) fn xid(&self) -> u32 {
+        const FIRST: u32 = 3;
+        (self.transaction as u32).max(FIRST)
+    }
+
     /// Lets what follows take any time: the end of a transaction is not of the statement's.
     pub(crate) fn end_statement(&mut self) {
         self.deadline = None;

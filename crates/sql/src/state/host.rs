@@ -10,6 +10,7 @@ use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
 use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
 use sql_bind::SessionNames;
+use sql_values::setting::is_hidden;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,10 @@ impl Host for HostCall<'_> {
             "set_config" => self.set_setting(context, arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
             "pg_sleep" => self.sleep(arguments[0].float8()?),
+            "pg_sleep_for" => self.sleep(match &arguments[0] {
+                Datum::Interval(time) => time.span() as f64 / 1e6,
+                _ => 0.0,
+            }),
             "pg_advisory_unlock_all" => {
                 self.connection.advisory_unlock_all();
                 Ok(Datum::text(""))
@@ -77,6 +82,9 @@ impl HostCall<'_> {
             return Ok(found);
         }
         if let Some(found) = self.privilege(context, function, arguments)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.monitor(function, arguments)? {
             return Ok(found);
         }
         let found = self.activity(function, arguments)?;
@@ -328,6 +336,7 @@ impl HostCall<'_> {
     fn setting(&mut self, arguments: &[Datum]) -> Result<Datum> {
         let name = arguments[0].str()?;
         let may_miss = arguments.get(1).map_or(Ok(false), Datum::bool)?;
+        may_see(self.names, name)?;
         let mut modes = self.session.modes.iter();
         if let Some((_, value)) = modes.find(|(mode, _)| mode.eq_ignore_ascii_case(name)) {
             return Ok(Datum::text(*value));
@@ -338,4 +347,15 @@ impl HostCall<'_> {
             None => Err(super::unknown_setting(name)),
         }
     }
+}
+
+/// Fails unless the session's role may see a setting.
+pub(crate) fn may_see(names: &SessionNames, setting: &str) -> Result<()> {
+    if !is_hidden(setting) || names.catalog.is_superuser(names.role) {
+        return Ok(());
+    }
+    let message = format!(
+        "must be superuser or have privileges of pg_read_all_settings to examine \"{setting}\""
+    );
+    Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
 }

@@ -79,6 +79,40 @@ FROM pg_index x
 CREATE VIEW pg_catalog.pg_stat_user_indexes AS
 SELECT relid, indexrelid, schemaname, relname, indexrelname FROM pg_stat_all_indexes;
 
+CREATE VIEW pg_catalog.pg_statio_all_tables AS
+SELECT relid, schemaname, relname, 0 AS heap_blks_read, 0 AS heap_blks_hit,
+  CASE WHEN relid IN (SELECT indrelid FROM pg_index) THEN 0 END AS idx_blks_read,
+  CASE WHEN relid IN (SELECT indrelid FROM pg_index) THEN 0 END AS idx_blks_hit
+FROM pg_stat_all_tables
+WHERE (SELECT relkind FROM pg_class WHERE oid = relid) <> 'p';
+
+CREATE VIEW pg_catalog.pg_statio_user_tables AS
+SELECT relid, schemaname, relname, heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit
+FROM pg_statio_all_tables
+WHERE schemaname NOT IN ('pg_catalog', 'information_schema', 'indelible');
+
+CREATE VIEW pg_catalog.pg_statio_sys_tables AS
+SELECT relid, schemaname, relname, heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit
+FROM pg_statio_all_tables
+WHERE schemaname IN ('pg_catalog', 'information_schema', 'indelible');
+
+CREATE VIEW pg_catalog.pg_statio_all_indexes AS
+SELECT relid, indexrelid, schemaname, relname, indexrelname, 0 AS idx_blks_read,
+  0 AS idx_blks_hit
+FROM pg_stat_all_indexes;
+
+CREATE VIEW pg_catalog.pg_statio_user_indexes AS
+SELECT relid, indexrelid, schemaname, relname, indexrelname, idx_blks_read, idx_blks_hit
+FROM pg_statio_all_indexes;
+
+CREATE VIEW pg_catalog.pg_statio_all_sequences AS
+SELECT c.oid AS relid, n.nspname AS schemaname, c.relname, 0 AS blks_read, 0 AS blks_hit
+FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'S';
+
+CREATE VIEW pg_catalog.pg_statio_user_sequences AS
+SELECT relid, schemaname, relname, blks_read, blks_hit FROM pg_statio_all_sequences;
+
 CREATE VIEW information_schema.information_schema_catalog_name AS
 SELECT current_database() AS catalog_name;
 
@@ -86,7 +120,7 @@ CREATE VIEW information_schema.schemata AS
 SELECT current_database() AS catalog_name, nspname AS schema_name,
   pg_get_userbyid(nspowner) AS schema_owner
 FROM pg_namespace
-WHERE pg_has_role(nspowner, 'USAGE');
+WHERE pg_has_role(nspowner, 'USAGE') AND nspname <> 'indelible';
 
 CREATE VIEW information_schema.tables AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,

@@ -16,5 +16,5 @@ mod write;
 
 pub use binary::{BinaryReader, write_end, write_fields, write_header};
 pub use format::{Format, Header};
-pub use read::Reader;
+pub use read::{Reader, shown};
 pub use write::write_record;

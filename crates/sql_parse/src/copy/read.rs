@@ -20,6 +20,10 @@ pub struct Reader<'a> {
     buffer: Vec<u8>,
     /// The beginning of the next record.
     at: usize,
+    /// The record that was read last.
+    line: Vec<u8>,
+    /// The number of its last line, from 1.
+    line_number: u64,
     search: Search,
     has_ended: bool,
     /// Whether lines end with a carriage return too, once the first one has come.
@@ -41,6 +45,8 @@ impl<'a> Reader<'a> {
             format,
             buffer: Vec::new(),
             at: 0,
+            line: Vec::new(),
+            line_number: 0,
             search: Search::default(),
             has_ended: false,
             has_returns: None,
@@ -68,19 +74,29 @@ impl<'a> Reader<'a> {
             self.has_ended = !more(&mut self.buffer)?;
         };
         self.search = Search::default();
-        let mut line = self.buffer[self.at..end].to_vec();
-        self.end_line(&mut line, end < self.buffer.len())?;
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        line.extend_from_slice(&self.buffer[self.at..end]);
+        let ended = self.end_line(&mut line, end < self.buffer.len());
+        self.line_number += 1 + memchr_iter(b'\n', &line).count() as u64;
+        self.line = line;
+        ended?;
         self.at = (end + 1).min(self.buffer.len());
-        if line == b"\\." {
+        if self.line == b"\\." {
             self.drop_rest(more)?;
             return Ok(None);
         }
         let fields = if self.format.is_csv {
-            quoted_fields(&line, self.format)
+            quoted_fields(&self.line, self.format)
         } else {
-            escaped_fields(&line, self.format)
+            escaped_fields(&self.line, self.format)
         };
         fields.map(Some)
+    }
+
+    /// The number of the line that was read last, and its text, which is cut if it is long.
+    pub fn last_line(&self) -> (u64, String) {
+        (self.line_number, shown(&self.line))
     }
 
     /// Takes the carriage return off that ends a line. All lines end as the first one does; others
@@ -156,6 +172,16 @@ impl<'a> Reader<'a> {
         };
         Ok(None)
     }
+}
+
+/// A text of the data as messages show it: at most its first 100 bytes.
+pub fn shown(text: &[u8]) -> String {
+    const BYTES_MAX: usize = 100;
+    let text = String::from_utf8_lossy(text);
+    if text.len() <= BYTES_MAX {
+        return text.into_owned();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(BYTES_MAX)])
 }
 
 /// Whether a byte follows a backslash that means it.

@@ -20,6 +20,12 @@ impl Catalog {
         }
     }
 
+    /// The comment on the database, which stands beside its privileges.
+    pub fn database_comment(&self) -> Option<&str> {
+        let oid = self.find_oid(Names::Access, 0, &DATABASE.to_string())?;
+        self.object(oid)?.comment.as_deref()
+    }
+
     /// The owner of an object, and all privileges on it.
     pub fn access(&self, object: Oid) -> AccessBody {
         let first = AccessBody {

@@ -4,7 +4,9 @@
 //! belongs to one of them.
 
 use super::rows::{Maker, Rows, Sources};
-use super::{activity, constant, constraint, depend, role, routine, schema, settings, types};
+use super::{
+    activity, constant, constraint, depend, monitor, role, routine, schema, settings, types,
+};
 use crate::error::Result;
 use crate::types::Datum;
 use sql_bind::system::Relation;
@@ -28,6 +30,7 @@ const MAKERS: &[(&str, &[Maker])] = &[
     ("pg_catalog", role::MAKERS),
     ("pg_catalog", constant::MAKERS),
     ("pg_catalog", activity::MAKERS),
+    ("pg_catalog", monitor::MAKERS),
     ("pg_catalog", settings::MAKERS),
     ("indelible", activity::OWN_MAKERS),
 ];

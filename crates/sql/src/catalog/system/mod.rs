@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `schema`, `constraint`, `depend`, `needs`, `types`, `routine`, `role` | of the catalogue |
 //! | `activity`, `settings` | sessions and costs; settings |
+//! | `monitor` | statistics of columns, counters, time zones |
 //! | `constant` | rows that never differ |
 //! | `made` | which of them makes the rows of a relation |
 //!
@@ -15,6 +16,7 @@ mod constant;
 mod constraint;
 mod depend;
 mod made;
+mod monitor;
 mod needs;
 mod role;
 mod routine;

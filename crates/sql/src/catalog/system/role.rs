@@ -89,6 +89,7 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("datdba", Datum::Oid(OWNER)),
             // Programs that go through all databases must not meet this one twice.
             ("datallowconn", flag(oid == DATABASE)),
+            ("datfrozenxid", Datum::Oid(from.session.xid())),
             ("datacl", from.access_list(DATABASE)),
         ]);
     }

@@ -16,6 +16,7 @@ pub(super) const CLASS: Oid = 1259;
 pub(super) const TYPE: Oid = 1247;
 pub(super) const NAMESPACE: Oid = 2615;
 pub(super) const AUTHID: Oid = 1260;
+pub(super) const DATABASES: Oid = 1262;
 pub(super) const PROC: Oid = 1255;
 pub(super) const REWRITE: Oid = 2618;
 pub(super) const CONSTRAINT: Oid = 2606;

@@ -6,13 +6,13 @@
 use super::constraint::key_numbers;
 use super::depend::EXTENSION;
 use super::rows::{
-    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, default_oid,
-    flag, small, text, vector,
+    AUTHID, CLASS, CONSTRAINT, DATABASES, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array,
+    default_oid, flag, small, text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
-    Body, Column, DATABASE_OWNER_NAME, Index, Object, Oid, Origin, PUBLIC, PartitionBound, Rule,
-    TableBody, ViewBody, typed_table,
+    Body, Column, DATABASE, DATABASE_OWNER_NAME, Index, Object, Oid, Origin, PUBLIC,
+    PartitionBound, Rule, TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::{Definitions, distinct_names};
@@ -30,7 +30,7 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_init_privs", first_privileges),
     ("pg_sequence", sequences),
     ("pg_description", descriptions),
-    ("pg_shdescription", role_descriptions),
+    ("pg_shdescription", shared_descriptions),
     ("pg_rewrite", rules),
     ("pg_inherits", heirs),
     ("pg_partitioned_table", partitioned),
@@ -200,6 +200,13 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 Datum::Oid(if relation.kind == "r" { HEAP } else { 0 }),
             ),
             ("relhasrules", flag(relation.kind == "v")),
+            (
+                "relfrozenxid",
+                Datum::Oid(match relation.kind {
+                    "r" => from.session.xid(),
+                    _ => 0,
+                }),
+            ),
         ]);
     }
     let parents = from.parents();
@@ -337,6 +344,8 @@ fn table_class(
         ("relchecks", small(checks.count())),
         ("relhastriggers", flag(has_triggers)),
         ("relreplident", text("d")),
+        // Nothing has to be frozen: a table is as new as the transaction that looks.
+        ("relfrozenxid", own(from.session.xid())),
     ]);
     let entries = count.map_or(0.0, |count| count.rows as f32);
     for index in &table.indexes {
@@ -590,7 +599,7 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     };
     for object in from.names.catalog.objects() {
         if let Some(comment) = &object.comment
-            && !matches!(object.body, Body::Role(_))
+            && !matches!(object.body, Body::Role(_) | Body::Access(_))
         {
             describe(object.oid, catalogue_of(object), 0, comment);
         }
@@ -611,7 +620,7 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 /// Comments on roles, which all databases share in PostgreSQL.
-fn role_descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+fn shared_descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     for object in from.names.catalog.objects() {
         if let (Body::Role(_), Some(comment)) = (&object.body, &object.comment) {
             rows.push([
@@ -620,6 +629,13 @@ fn role_descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("description", text(comment)),
             ]);
         }
+    }
+    if let Some(comment) = from.names.catalog.database_comment() {
+        rows.push([
+            ("objoid", Datum::Oid(DATABASE)),
+            ("classoid", Datum::Oid(DATABASES)),
+            ("description", text(comment)),
+        ]);
     }
     Ok(())
 }

@@ -61,6 +61,9 @@ fn settings(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         part => text(part),
     };
     for (name, value) in from.session.variables.all() {
+        if crate::state::may_see(from.names, &name).is_err() {
+            continue;
+        }
         let facts = FACTS.get(&name).unwrap_or(&unknown);
         let shown = |value: &str| text(in_unit(value, facts.unit).unwrap_or(value.to_owned()));
         let default = crate::state::default_setting(&name);

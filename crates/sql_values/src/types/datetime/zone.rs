@@ -36,6 +36,28 @@ pub fn lookup(name: &str) -> Option<TimeZone> {
     posix(name).or_else(|| fixed(-seconds_of(name)?))
 }
 
+/// The name of a zone as the zone database has it, whatever the case of its letters; others keep
+/// their text, in capitals as in POSIX.
+pub fn shown_name(name: &str) -> String {
+    let known = TimeZone::get(name).ok();
+    let known = known.as_ref().and_then(TimeZone::iana_name);
+    known.map_or_else(|| name.to_ascii_uppercase(), str::to_owned)
+}
+
+/// The names of the zone database.
+pub fn names() -> Vec<String> {
+    let names = jiff::tz::db().available();
+    names.map(|name| name.as_str().to_owned()).collect()
+}
+
+/// The abbreviation, the seconds east of Greenwich and whether it is summer, of a zone at a moment.
+pub fn at(name: &str, utc: i64) -> Option<(String, i32, bool)> {
+    let zone = TimeZone::get(name).ok()?;
+    let info = zone.to_offset_info(moment(utc));
+    let abbreviation = info.abbreviation().to_owned();
+    Some((abbreviation, info.offset().seconds(), info.dst().is_dst()))
+}
+
 /// Seconds of hours, and perhaps minutes and seconds, with colons between them. As in POSIX texts,
 /// they count west of Greenwich.
 fn seconds_of(text: &str) -> Option<i32> {

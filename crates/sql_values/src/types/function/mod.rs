@@ -16,6 +16,7 @@ pub mod math;
 pub mod moment;
 mod moment_form;
 mod moment_read;
+pub mod monitor;
 mod normal;
 mod number_form;
 pub mod pattern;
