@@ -382,6 +382,13 @@ impl Connection {
             .is_ok_and(|open| open.writes.number() != mark.number)
     }
 
+    /// Whether the open transaction has changed rows of a table.
+    pub fn has_changed(&self, table: &Table) -> bool {
+        let open = self.open.as_ref();
+        let mut changes = open.into_iter().flat_map(|open| open.writes.changes());
+        changes.any(|change| change.table.id() == table.id())
+    }
+
     /// Forgets the changes since a mark, which stays, and gives the locks back that were taken
     /// since. Those of rows that [`Connection::insert_all`] has listed stay until the transaction
     /// ends.

@@ -4,6 +4,7 @@
 //! transaction does not commit. Keys that are expressions, and keys of a part of the rows, are
 //! columns that the table keeps for the index and shows to nobody.
 
+use super::alter::table_body;
 use super::column::{deferral_of, without_collation};
 use super::immutable::Mutable;
 use crate::catalog::{
@@ -81,7 +82,7 @@ fn create_from(session: &mut Session, create: &CreateIndex, is_copy: bool) -> Re
     let mut object = Object::clone(&object);
     if has_nulls_alike(create, &keys)? {
         is_plain = false;
-        super::alter::table_body(&mut object)?.alike.push(oid);
+        table_body(&mut object)?.alike.push(oid);
     }
     match &create.predicate {
         None if is_plain => session.build_index(&object, body, index, &keys)?,
@@ -289,6 +290,14 @@ impl Session {
         let wait = self.environment.wait();
         self.connection
             .lock_table(&handle, TableLock::SharedIntentExclusive, wait)?;
+        if index.is_unique && self.connection.has_changed(&handle) {
+            // The rows that count are those that the transaction sees.
+            let name = index.name.clone();
+            let mut object = object.clone();
+            table_body(&mut object)?.indexes.push(index);
+            let written = self.rewrite_rows(body, object);
+            return written.map_err(|error| of_build(error, &name));
+        }
         let uniqueness = if index.is_unique {
             Uniqueness::Unique
         } else {

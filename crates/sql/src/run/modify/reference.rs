@@ -18,7 +18,7 @@ use crate::run::lock::{Newest, lock_moved_row, lock_row};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
 use crate::types::Datum;
-use indelible::RowLock;
+use indelible::{RowLock, TableLock};
 use sql_bind::Binder;
 use sql_parse::LineIndex;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -452,9 +452,22 @@ fn still_referenced(
     }))
 }
 
-/// The rules of a table that follows another one.
-fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
-    bound(run, |binder| binder.target_by_oid(oid))
+/// The rules of a table that follows another one, which is locked for changes. Those that follow
+/// at some distance may have been replaced since the statement began.
+fn target_of(oid: u32, run: &mut Run<'_>) -> Result<Arc<Target>> {
+    let target = bound(run, |binder| binder.target_by_oid(oid))?;
+    let wait = run.environment.wait();
+    let table = &target.source.table;
+    let locked = run
+        .connection
+        .lock_table(table, TableLock::IntentExclusive, wait);
+    match locked.map_err(SqlError::from) {
+        Err(error) if error.state == SqlState::UNDEFINED_TABLE => {
+            let message = "could not serialize access due to a concurrent change of a table";
+            Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message))
+        }
+        locked => locked.map(|()| target),
+    }
 }
 
 /// The way of rows of a child to other partitions of the table that has the foreign key.
