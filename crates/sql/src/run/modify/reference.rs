@@ -317,7 +317,7 @@ impl Following<'_> {
     }
 
     /// The rules of a table whose rows follow.
-    fn child(&mut self, oid: Oid, run: &Run<'_>) -> Result<Arc<Target>> {
+    fn child(&mut self, oid: Oid, run: &mut Run<'_>) -> Result<Arc<Target>> {
         if let Some(known) = self.targets.get(&oid) {
             return Ok(Arc::clone(known));
         }
