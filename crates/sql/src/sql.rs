@@ -8,14 +8,12 @@
 use crate::catalog::{Body, Catalog, Oid, store};
 use crate::error::Result;
 use crate::plan::PlanCache;
-use crate::state::{Registry, Sequences, Statements};
+use crate::state::{Exclusions, Registry, Sequences, Statements};
 use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{ControlFlow, Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{
-    AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -29,7 +27,7 @@ pub struct Sql {
     next_oid: AtomicU32,
     version: AtomicU64,
     /// Sessions that have tables for themselves, or wait for them.
-    pub(crate) exclusions: AtomicUsize,
+    pub(crate) exclusions: Exclusions,
     /// Hidden numbers of rows, by table below.
     row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
     pub(crate) sequences: Sequences,
@@ -120,7 +118,7 @@ impl Sql {
             catalog: RwLock::new(catalog),
             next_oid: AtomicU32::new(next_oid),
             version: AtomicU64::new(0),
-            exclusions: AtomicUsize::new(0),
+            exclusions: Exclusions::default(),
             row_numbers: Mutex::default(),
             sequences: Sequences::default(),
             plans: PlanCache::default(),

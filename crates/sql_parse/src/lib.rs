@@ -341,7 +341,6 @@ mod tests {
             "create procedure p() language sql as 'select 1'",
             "create or replace procedure p() as 'select 1'",
             "create function f(variadic a int[]) returns int as 'select 1'",
-            "create function f(a int) returns table(x int) as 'select 1'",
             "copy t to stdout (delimiter 'ab')",
         ] {
             let refused = parse(text).unwrap_err();

@@ -3,8 +3,8 @@
 //! They are held by a lock session of their own, which acts for the connection's transaction, so a
 //! deadlock that goes through them is found, and which outlives transactions. A key may be locked
 //! several times, for the transaction and for the connection; it is free when all of them have
-//! ended, and until then as strong as the strongest of them. A rollback to a mark gives back what the
-//! transaction has taken since.
+//! ended, and until then as strong as the strongest of them. A rollback to a mark gives back what
+//! the transaction has taken since.
 
 use super::client::Connection;
 use super::row_locks::{Wait, is_busy, lock_error};

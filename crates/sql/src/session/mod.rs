@@ -43,7 +43,6 @@ mod two_phase;
 
 pub use describe::Description;
 pub use extended::{Described, Parameters};
-pub(crate) use newest::Exclusion;
 pub(crate) use settings::shown_name;
 
 use crate::catalog::{Body, Catalog, Oid};

@@ -3,33 +3,15 @@
 //! A statement locks its tables before it reads: whoever changes the definition of one waits until
 //! the transaction ends, and it waits for those who do. They may have changed definitions, so the
 //! plan is made again if the catalogue has changed meanwhile, and the statement sees the rows of
-//! that moment. A read of one row that stands alone takes no lock, unless somebody wants a table for
-//! himself.
+//! that moment. A read of one row that stands alone takes no lock, unless somebody wants a table
+//! for himself.
 
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
-use crate::sql::Sql;
 use crate::state::Loose;
 use indelible::{Isolation, Table, TableLock};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-/// Somebody has a table for himself, or waits for it. It is counted until this is dropped.
-pub(crate) struct Exclusion(Arc<Sql>);
-
-impl Exclusion {
-    fn new(sql: &Arc<Sql>) -> Self {
-        sql.exclusions.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(sql))
-    }
-}
-
-impl Drop for Exclusion {
-    fn drop(&mut self) {
-        self.0.exclusions.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 impl Session {
     /// Locks the tables that a plan uses. True if the plan must be made again, since the catalogue
@@ -118,10 +100,10 @@ impl Session {
 
     /// Locks a table for the transaction alone, reads included.
     pub(crate) fn exclude_others(&mut self, table: &Table, wait: indelible::Wait) -> Result<()> {
-        let sql = &self.sql;
+        let exclusions = &self.sql.exclusions;
         self.transaction
             .exclusion
-            .get_or_insert_with(|| Exclusion::new(sql));
+            .get_or_insert_with(|| exclusions.begin());
         Ok(self
             .connection
             .lock_table(table, TableLock::AccessExclusive, wait)?)
@@ -129,7 +111,7 @@ impl Session {
 
     /// Whether nobody has a table for himself or waits for it.
     pub(super) fn nobody_excludes(&self) -> bool {
-        self.sql.exclusions.load(Ordering::SeqCst) == 0
+        self.sql.exclusions.is_empty()
     }
 
     /// Whether a plan changes no tables but temporary ones.

@@ -5,6 +5,7 @@
 //! | `deferred` | checks of constraints that the transaction has put off |
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity`, `monitor` | functions about objects, rights, the server |
+//! | `exclusion` | the count of transactions that have a table for themselves |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
 //! | `host` | functions that need the session |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
@@ -18,6 +19,7 @@ mod deferred;
 mod definitions;
 mod describe;
 mod environment;
+mod exclusion;
 mod host;
 mod monitor;
 mod partitions;
@@ -32,6 +34,7 @@ pub(crate) use clock::now;
 pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, distinct_names, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, check_deadline};
+pub(crate) use exclusion::Exclusions;
 pub(crate) use host::{HostCall, may_see};
 pub(crate) use prepared::{
     Held, Planned, Portal, Prepared, PreparedStatements, Progress, Running, check_promised,

@@ -4,8 +4,8 @@
 //! to one undoes rows and definitions together.
 
 use super::deferred::Deferred;
+use super::exclusion::Exclusion;
 use crate::catalog::{Catalog, Oid};
-use crate::session::Exclusion;
 use indelible::{Isolation, Mode, StatementSavepoint};
 use sql_values::setting::READ_COMMITTED;
 use std::sync::Arc;

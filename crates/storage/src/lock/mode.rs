@@ -2,9 +2,9 @@
 //!
 //! Partition and tables have Gray's five modes, and three that PostgreSQL adds for tables: *access
 //! share* of those who only use a definition, *access exclusive* of those who change it, and *share
-//! update exclusive*, which lets changes of rows in. Keys have three. Inside they are one lattice of
-//! nine, because a head does not care what it locks: intentions never meet *update*, as they lie on
-//! different levels.
+//! update exclusive*, which lets changes of rows in. Keys have three. Inside they are one lattice
+//! of nine, because a head does not care what it locks: intentions never meet *update*, as they lie
+//! on different levels.
 //!
 //! |     | AS | IS | IX | SUE | S | SIX | U | X | AX |
 //! |-----|----|----|----|-----|---|-----|---|---|----|
