@@ -29,7 +29,7 @@ psql -q -c 'CREATE TABLE copied (LIKE item)' 2>/dev/null || psql -q -c 'CREATE T
 expect "$(psql -c "\copy copied FROM '$folder/item.csv' CSV HEADER")" 'COPY 2'
 expect "$(printf '3\ttab\\\\t\t\\N\t\\N\n\\.\n' | psql -c 'COPY copied FROM STDIN')" 'COPY 1'
 expect "$(psql -At -c 'COPY copied TO STDOUT')" $'1\tlamp\t19.90\t2024-01-31\n2\tchair\t49.00\t\\N\n3\ttab\\\\t\t\\N\t\\N'
-expect "$(printf 'x\ty\n' | psql -v VERBOSITY=sqlstate -c 'COPY copied FROM STDIN' 2>&1 || true)" 'ERROR:  22P04'
+expect "$(printf '1\ty\n' | psql -v VERBOSITY=sqlstate -c 'COPY copied FROM STDIN' 2>&1 || true)" 'ERROR:  22P04'
 expect "$(printf '1;lamp\n' | psql -v VERBOSITY=sqlstate -At -c "COPY copied (id, name) FROM STDIN (DELIMITER ';')" -c 'SELECT count(*) FROM copied')" $'COPY 1\n4'
 expect "$(psql -At <<'END'
 \set FETCH_COUNT 2
