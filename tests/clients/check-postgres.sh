@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # check_postgres: each of its actions that asks a server, a line for its verdict.
 set -uo pipefail
+# Some actions keep files where they run.
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
 actions=(
   archive_ready autovac_freeze backends 'bloat --exclude=nothing' commitratio connection 'custom_query --query=SELECT%1%AS%result --warning=5'
   'database_size --warning=1TB' dbstats disabled_triggers disk_space hitratio 'index_size --warning=1TB' 'indexes_size --warning=1TB'

@@ -1,4 +1,5 @@
-// DbGate by its plugin for PostgreSQL: what it reads of a database and of the server, a line for each part.
+// DbGate by its plugin for PostgreSQL: each part that it reads of a database and of the server is a
+// line.
 global.DBGATE_PACKAGES = { 'dbgate-tools': require('dbgate-tools') };
 const plugin = require('dbgate-plugin-postgres');
 const driver = plugin.drivers.find((one) => one.engine === 'postgres@dbgate-plugin-postgres');
@@ -11,7 +12,7 @@ process.stdout.write = (text, ...rest) => {
   return entry.errorMessage ? write(`error: ${entry.errorMessage}\n`, ...rest) : true;
 };
 
-// What differs from server to server by its nature: numbers of objects, sizes, hashes of definitions, times.
+// Numbers of objects, sizes, hashes of definitions and times differ from server to server.
 const own = /^(objectId|contentHash|analysedStats|postgresTableId|postgresColumnId|sizeBytes|sizeOnDisk|oid|pid|triggerId)$/;
 
 function print(path, value) {

@@ -1,4 +1,5 @@
-// Grafana 6.1.6, of the line under the Apache License: its own migrations, twice; the second run finds nothing to do.
+// Grafana 6.1.6, of the line under the Apache License: its own migrations, twice; the second run
+// finds nothing to do.
 package main
 
 import (

@@ -339,7 +339,7 @@ fn drop_orphans(shared: &Shared) {
     }
 }
 
-/// What sessions show of the server: where it listens, and its limits.
+/// Facts about the server that sessions show: its addresses, its directory and its limits.
 fn facts_of(
     options: &Options,
     address: Option<SocketAddr>,

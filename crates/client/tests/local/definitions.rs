@@ -86,7 +86,7 @@ fn a_snapshot_from_before_a_change_is_refused_the_table() {
             run(&mut old, "ROLLBACK");
         }
     }
-    // What the transaction does itself is no change of others, and neither is a table that is new.
+    // Own changes are none of others, and neither is a table that is new.
     let (_scratch, _sql, mut own, mut other) = tables("definitions-own");
     run(
         &mut own,
@@ -202,7 +202,7 @@ fn an_update_beside_a_lock_after_a_change_is_not_lost() {
     assert_eq!(value.as_deref(), Some("102"));
 }
 
-/// Whoever rolls back to a savepoint, or fails with a statement, lets others define things again.
+/// A rollback to a savepoint, or a statement that fails, lets others define things again.
 #[test]
 fn a_definition_that_is_undone_keeps_nobody_waiting() {
     let (_scratch, _sql, mut one, mut two) = tables("definitions-undone");

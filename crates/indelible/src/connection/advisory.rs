@@ -188,9 +188,12 @@ impl Connection {
         }
         let claims = held.entry(key).or_default();
         match scope {
+            // Once is enough: the first claim outlives the later ones.
             Scope::Transaction => {
-                *claims.by_transaction.of(mode) += 1;
-                taken.push((key, mode));
+                let count = claims.by_transaction.of(mode);
+                if std::mem::replace(count, 1) == 0 {
+                    taken.push((key, mode));
+                }
             }
             Scope::Connection => *claims.by_connection.of(mode) += 1,
         }

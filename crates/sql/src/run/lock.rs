@@ -96,6 +96,12 @@ pub(super) fn moved_elsewhere() -> SqlError {
     )
 }
 
+/// The error for a table whose rows another transaction has written anew since the snapshot.
+pub(crate) fn written_anew() -> SqlError {
+    serialization("could not serialize access due to a concurrent change of a table")
+        .detail("The rows of the table were written anew after the transaction's snapshot.")
+}
+
 fn serialization(message: &str) -> SqlError {
     SqlError::new(SqlState::SERIALIZATION_FAILURE, message)
 }

@@ -32,6 +32,7 @@ mod values;
 mod window;
 
 pub(crate) use evaluate::{evaluate, is_true};
+pub(crate) use lock::written_anew;
 pub(crate) use modify::{Feed, look_again, settle_late};
 pub(crate) use point::PointMemory;
 

@@ -9,6 +9,7 @@
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
+use crate::run::written_anew;
 use crate::state::Loose;
 use indelible::{Isolation, Table, TableLock};
 use std::sync::Arc;
@@ -88,11 +89,7 @@ impl Session {
             let before = known.handle(used.oid).map(Table::id);
             let now = used.table.id();
             if before.is_some_and(|before| before != now) && !own.contains(&now) {
-                let message = "could not serialize access due to a concurrent change of a table";
-                let error = SqlError::new(SqlState::SERIALIZATION_FAILURE, message);
-                return Err(error.detail(
-                    "The rows of the table were written anew after the transaction's snapshot.",
-                ));
+                return Err(written_anew());
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Transactions that have tables for themselves, counted for all sessions.
 //!
-//! Whoever reads without a lock looks at the count first.
+//! A read without a lock looks at the count first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! The tables that a statement uses, each with the lock that it takes before it runs.
 //!
-//! Whoever reads a table keeps its definition (*access share*), and whoever changes rows says so
-//! (*row exclusive*), as in PostgreSQL. The tables of a foreign key count where the statement can
-//! change what the key compares.
+//! A statement that reads a table keeps its definition (*access share*), and one that changes rows
+//! says so (*row exclusive*), as in PostgreSQL. The tables of a foreign key count where the
+//! statement can change what the key compares.
 
 use super::modify::{Change, Modify, Reference, Target};
 use super::node::{Node, Source};

@@ -486,7 +486,7 @@ impl LockSession {
             return false;
         }
         whole.is_active = true;
-        // Whoever only reads keeps no lock of the table that an earlier transaction has needed.
+        // A transaction that only reads keeps no lock of the table that an earlier one has needed.
         let is_stronger = wanted == Strength::AccessShare && whole.strength != wanted;
         self.owned.active.push(number);
         let taken = self.owned.next_number();

@@ -1,4 +1,4 @@
-//! What monitoring programs read: statistics of columns, counters of the server, time zones.
+//! Relations for monitoring programs: statistics of columns, counters of the server, time zones.
 //!
 //! There is no background writer, no archive and no log of records in PostgreSQL's form; programs
 //! read exactly one row of each, so it is there and its counters say what the database counts.
@@ -91,7 +91,7 @@ fn log(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What `ANALYZE` has found about the columns of the tables that the session's role may read.
+/// The statistics that `ANALYZE` has made of columns of tables that the session's role may read.
 fn columns(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let names = from.names;
     for object in from.objects() {

@@ -14,7 +14,7 @@ use super::rules::{key_text, named};
 use crate::catalog::{Action, Body, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Moves, Reference, Target};
-use crate::run::lock::{Newest, lock_moved_row, lock_row};
+use crate::run::lock::{Newest, lock_moved_row, lock_row, written_anew};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
 use crate::types::Datum;
@@ -462,10 +462,7 @@ fn target_of(oid: u32, run: &mut Run<'_>) -> Result<Arc<Target>> {
         .connection
         .lock_table(table, TableLock::IntentExclusive, wait);
     match locked.map_err(SqlError::from) {
-        Err(error) if error.state == SqlState::UNDEFINED_TABLE => {
-            let message = "could not serialize access due to a concurrent change of a table";
-            Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message))
-        }
+        Err(error) if error.state == SqlState::UNDEFINED_TABLE => Err(written_anew()),
         locked => locked.map(|()| target),
     }
 }
