@@ -69,6 +69,7 @@ mod query;
 mod recursion;
 mod resolved;
 mod routine;
+mod row_place;
 mod scope;
 mod search;
 mod select;

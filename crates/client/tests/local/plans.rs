@@ -98,6 +98,43 @@ fn keys_are_made_of_constants_and_of_other_rows() {
 /// Of two indexes the one with fewer rows is taken, which only statistics know; and they reach
 /// plans that are kept.
 #[test]
+fn queries_and_places_are_keys() {
+    let (_scratch, sql) = Scratch::open("plans-queries");
+    let mut session = orders(&sql);
+    run(&mut session, "CREATE TABLE log (line text)");
+    let newest = "(SELECT c FROM clients ORDER BY c LIMIT 1 FOR UPDATE SKIP LOCKED)";
+    let update = format!("UPDATE clients SET name = '' WHERE w = 1 AND d = 2 AND c = {newest}");
+    let place = "(SELECT ctid FROM log LIMIT 1)";
+    for (statement, table) in [
+        (update.as_str(), "clients"),
+        (
+            "SELECT * FROM heads WHERE w = (SELECT 1) AND d = 3",
+            "heads",
+        ),
+        (
+            "SELECT * FROM stock WHERE w = ANY (ARRAY(SELECT 1))",
+            "stock",
+        ),
+        (&format!("DELETE FROM log WHERE ctid = {place}"), "log"),
+        (
+            &format!("DELETE FROM log WHERE ctid = ANY (ARRAY{place})"),
+            "log",
+        ),
+        ("SELECT * FROM log WHERE ctid IN ('(0,1)', '(0,2)')", "log"),
+    ] {
+        let lines = plan(&mut session, statement);
+        let is_found = |line: &String| line.contains("Index Scan") && line.contains(table);
+        assert!(lines.iter().any(is_found), "{lines:#?}");
+    }
+    // A query that reads the row is asked for each of them.
+    let lines = plan(&mut session, "SELECT * FROM stock s WHERE w = (SELECT s.i)");
+    assert!(
+        !lines.iter().any(|line| line.contains("Index Cond")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
 fn statistics_of_changed_tables_reach_plans_that_are_kept() {
     let (_scratch, sql) = Scratch::open("plans-statistics");
     let mut session = sql.connect().unwrap();

@@ -5,6 +5,7 @@
 
 use super::deferred::Deferred;
 use super::registry::{Announced, Peer};
+use super::row_places::RowPlaces;
 use super::sequence::SessionSequences;
 use super::{Notice, Severity};
 use crate::error::{Result, SqlError, SqlState};
@@ -70,6 +71,8 @@ pub(crate) struct HostState {
     /// Settings that show the modes of the transaction that the statement is in.
     pub(crate) modes: [(&'static str, &'static str); 3],
     pub(crate) sequences: SessionSequences,
+    /// Places of rows that the transaction has seen.
+    pub(crate) row_places: RowPlaces,
     pub(crate) notices: Vec<Notice>,
     /// Settings that `set_config` has changed: name, value, and whether for the transaction only.
     /// Functions see them at once; names and conversions follow them after the statement.

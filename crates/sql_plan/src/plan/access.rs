@@ -183,6 +183,20 @@ pub(super) fn column_of(expression: &Expr) -> Option<usize> {
     }
 }
 
+/// Whether a condition compares a column with queries that read no row around them, and an index
+/// begins with that column: the queries run once, before the rows are looked up.
+pub(super) fn leads_by_query(source: &Source, condition: &Expr) -> bool {
+    let is_alone = !condition.any(
+        |part, depth| matches!(part, Expr::Subquery(query) if depth == 0 && query.is_correlated),
+    );
+    let conditions = std::slice::from_ref(condition);
+    is_alone
+        && candidates(source).iter().any(|candidate| {
+            by_range(source, candidate, conditions).is_some()
+                || by_elements(source, candidate, conditions).is_some()
+        })
+}
+
 /// Whether values of a kind are values of a column's keys.
 pub(super) fn fits(column: Type, value: Kind) -> bool {
     use Kind::{Int2, Int4, Int8, Name, Text, Varchar};

@@ -198,8 +198,11 @@ fn push_scan(mut scan: Scan, conditions: Vec<Expr>) -> Node {
         }
         .into();
     }
+    let (keys, queries): (Vec<Expr>, Vec<Expr>) = queries
+        .into_iter()
+        .partition(|one| access::leads_by_query(&scan.source, one));
     // Its index is chosen when the joins are, which may look up its rows.
-    let plain = scan.condition.take().into_iter().chain(plain);
+    let plain = scan.condition.take().into_iter().chain(plain).chain(keys);
     let plain: Vec<Expr> = plain.collect();
     scan.condition = (!plain.is_empty()).then(|| Expr::all(plain));
     tested(scan.into(), queries)
