@@ -4,9 +4,12 @@
 //! them is NULL. An index beside the primary key finds its rows one by one, so it gives an order
 //! only to a statement that wants few of them and tests no more conditions.
 
-use super::access::is_ordered;
+use super::access::{columns_of, is_ordered};
+use super::computed::{computed, is_never_null, seen, seen_by};
 use super::expression::Expr;
-use super::node::{Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Scan, SortKey};
+use super::node::{
+    Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Scan, SortKey, Source,
+};
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
 
@@ -105,52 +108,74 @@ fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
 /// The way to the rows of a scan that has the order.
 fn ordered(scan: &Scan, keys: &[SortKey], wants_few: bool) -> Option<Access> {
     let source = &scan.source;
-    let columns = keys.iter().map(|key| match &key.expression {
-        Expr::Column(at, _) => Some(*at),
-        _ => None,
-    });
-    let columns: Vec<usize> = columns.collect::<Option<_>>()?;
-    let definition = source.table.definition();
-    let is_exact = |column: &usize| {
-        let kind = source.column_type(*column).kind;
-        let is_text = matches!(kind, Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name);
-        let below = definition.columns.get(*column);
-        is_ordered(source.column_type(*column))
-            && !is_text
-            && below.is_some_and(|column| !column.nullable)
-    };
-    let descends = keys.first()?.descends;
-    if !columns.iter().all(is_exact) || keys.iter().any(|key| key.descends != descends) {
+    let backward = keys.first()?.descends;
+    if keys.iter().any(|key| key.descends != backward) {
         return None;
     }
+    let conditions = scan
+        .condition
+        .clone()
+        .map_or_else(Vec::new, Expr::conjuncts);
     match &scan.access {
-        Access::All { .. } if source.key.starts_with(&columns) => {
-            Some(Access::All { backward: descends })
+        Access::All { .. } if has_order(source, (None, 0), keys, &conditions) => {
+            Some(Access::All { backward })
         }
-        Access::All { .. } if wants_few && scan.condition.is_none() => {
-            let mut indexes = definition.indexes.iter();
-            let index = indexes.find(|index| index.columns.starts_with(&columns))?;
+        Access::All { .. } if wants_few => {
+            let mut indexes = source.table.definition().indexes.into_iter();
+            let is_fit = |name: &str| {
+                gives_all(source, name, &conditions)
+                    && has_order(source, (Some(name), 0), keys, &conditions)
+            };
+            let index = indexes.find(|index| is_fit(&index.name))?.name;
             Some(Access::Range(KeyRange {
-                index: Some(index.name.clone()),
                 prefix: Vec::new(),
                 low: None,
                 high: None,
-                backward: descends,
+                skips_null: computed(source, Some(&index)).is_some_and(|one| !one.part.is_empty()),
+                index: Some(index),
+                backward,
             }))
         }
         Access::Range(range) => {
-            let own = match &range.index {
-                None => source.key.to_vec(),
-                Some(name) => definition.index(name)?.columns.clone(),
-            };
-            let rest = own.get(range.prefix.len()..)?;
-            rest.starts_with(&columns).then(|| {
+            let index = (range.index.as_deref(), range.prefix.len());
+            has_order(source, index, keys, &conditions).then(|| {
                 Access::Range(KeyRange {
-                    backward: descends,
+                    backward,
                     ..range.clone()
                 })
             })
         }
         _ => None,
     }
+}
+
+/// Whether the rows that an index has are those for which conditions are true.
+fn gives_all(source: &Source, index: &str, conditions: &[Expr]) -> bool {
+    let computed = computed(source, Some(index));
+    let ensures = |condition| computed.is_some_and(|one| one.ensures(condition));
+    conditions.iter().all(ensures) && seen(source, Some(index), conditions).is_some()
+}
+
+/// Whether the columns of an index after some of them are the keys of an order, and have values
+/// whose order is that of the index.
+fn has_order(
+    source: &Source,
+    (index, skipped): (Option<&str>, usize),
+    keys: &[SortKey],
+    conditions: &[Expr],
+) -> bool {
+    let columns = columns_of(source, index);
+    let columns = columns.get(skipped..).unwrap_or_default();
+    let is_exact = |column: usize| {
+        let kind = source.column_type(column).kind;
+        let is_text = matches!(kind, Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name);
+        is_ordered(source.column_type(column))
+            && !is_text
+            && is_never_null(source, (index, column), conditions)
+    };
+    let is_key = |(key, column): (&SortKey, &usize)| {
+        let seen = seen_by(source, index, &key.expression);
+        matches!(&*seen, Expr::Column(at, _) if at == column) && is_exact(*column)
+    };
+    keys.len() <= columns.len() && keys.iter().zip(columns).all(is_key)
 }
