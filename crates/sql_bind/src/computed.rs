@@ -16,6 +16,9 @@ impl Binder<'_> {
     /// All rows of one table, which a statement knows by a name.
     pub(super) fn all_of(&mut self, table: &BoundTable, alias: Option<&str>) -> Node {
         let mut source = table.source.clone();
+        let columns = table.body().columns.iter().enumerate();
+        let not_null = columns.filter(|(_, column)| column.not_null);
+        source.not_null = not_null.map(|(at, _)| at).collect();
         source.computed = self.computed_indexes(&table.object);
         let alias = alias.filter(|alias| *alias != source.name);
         Scan {

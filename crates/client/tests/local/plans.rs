@@ -390,3 +390,34 @@ fn indexes_of_expressions_find_what_conditions_say() {
         }
     }
 }
+
+/// An index gives an order where no row that is wanted has NULL there, if they are few.
+#[test]
+fn indexes_of_columns_that_refuse_null_give_orders() {
+    let (_scratch, sql) = Scratch::open("plans-orders");
+    let mut session = sql.connect().unwrap();
+    let script = "CREATE TABLE o (id int PRIMARY KEY, c int NOT NULL, n int); \
+         CREATE INDEX by_c ON o (c); \
+         CREATE INDEX by_n ON o (n); \
+         INSERT INTO o SELECT i, 5000 - i, nullif(i, 7) FROM generate_series(1, 3000) i";
+    run(&mut session, script);
+    let few = "SELECT id FROM o ORDER BY c LIMIT 3";
+    let expected = ["Limit", "->  Index Scan using by_c on o"];
+    assert_eq!(plan(&mut session, few), expected);
+    assert_eq!(lines(&mut session, few), ["3000", "2999", "2998"]);
+    let range = "SELECT id FROM o WHERE n < 9 ORDER BY n DESC";
+    let shown = plan(&mut session, range);
+    assert_eq!(shown[0], "Index Scan Backward using by_n on o");
+    assert_eq!(
+        lines(&mut session, range),
+        ["8", "6", "5", "4", "3", "2", "1"]
+    );
+    // Those with NULL come last, and many rows are sorted at less cost.
+    for sorted in [
+        "SELECT id FROM o ORDER BY n DESC LIMIT 3",
+        "SELECT id FROM o ORDER BY c LIMIT 1000",
+    ] {
+        assert_eq!(plan(&mut session, sorted)[1], "->  Sort", "{sorted}");
+    }
+    assert_eq!(lines(&mut session, "SELECT min(c) FROM o"), ["2000"]);
+}

@@ -111,8 +111,10 @@ pub(super) fn is_never_null(
 ) -> bool {
     let of_key = computed(source, index).and_then(|one| one.is_never_null(column, conditions));
     of_key.unwrap_or_else(|| {
-        let definition = source.table.definition();
-        let below = definition.columns.get(column);
-        below.is_some_and(|below| !below.nullable)
+        let value = Expr::Column(column, source.column_type(column));
+        // Keys of the table below are never NULL.
+        source.not_null.contains(&column)
+            || source.key.contains(&column)
+            || implies(conditions, &Expr::IsNull(Box::new(value), true))
     })
 }

@@ -100,7 +100,9 @@ pub struct Source {
     pub key: Arc<[usize]>,
     /// Columns of keys, each with the one below that has its values as they were written.
     pub kept: Arc<[(usize, usize)]>,
-    /// Indexes whose keys are computed, where a plan may read them.
+    /// The columns that refuse NULL, where a plan may read their indexes.
+    pub not_null: Arc<[usize]>,
+    /// Indexes whose keys are computed, likewise.
     pub computed: Arc<[ComputedIndex]>,
 }
 

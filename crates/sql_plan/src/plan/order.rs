@@ -6,18 +6,28 @@
 
 use super::access::{columns_of, is_ordered};
 use super::computed::{computed, is_never_null, seen, seen_by};
+use super::estimate::LOOK_UP;
 use super::expression::Expr;
 use super::node::{
     Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Scan, SortKey, Source,
 };
+use super::selectivity::rows_of;
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
+
+/// Rows of a table for which either way will do.
+const SMALL: f64 = 1000.0;
 
 /// Lets indexes give orders, in all parts of a plan.
 pub(super) fn use_orders(node: &mut Node) {
     if let Node::Sort(sort) = node {
         let sort = Arc::make_mut(sort);
-        if give_order(&mut sort.input, &sort.keys, sort.wanted.is_some()) {
+        let wanted = sort.wanted.as_ref().map(|wanted| match wanted {
+            Expr::Constant(Datum::Int8(rows), _) => *rows as f64,
+            // Few, as nobody asks for all of them like that.
+            _ => 1.0,
+        });
+        if give_order(&mut sort.input, &sort.keys, wanted) {
             *node = std::mem::replace(&mut sort.input, Node::nothing());
         }
     } else if let Node::Aggregate(aggregate) = node {
@@ -51,7 +61,7 @@ fn read_end(aggregate: &mut Aggregate) {
         descends,
         nulls_first: descends,
     };
-    if give_order(&mut aggregate.input, &[key], true) {
+    if give_order(&mut aggregate.input, &[key], Some(1.0)) {
         let input = std::mem::replace(&mut aggregate.input, Node::nothing());
         let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
         aggregate.input = Limit {
@@ -69,17 +79,18 @@ fn is_read_once(node: &Node) -> bool {
     matches!(node, Node::Scan(scan) if super::access::is_unique(scan))
 }
 
-/// Makes a node give its rows in an order; false, and nothing has changed, if it cannot.
-fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
+/// Makes a node give its rows in an order, so many of them if not all are wanted; false, and nothing
+/// has changed, if it cannot.
+fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> bool {
     match node {
-        Node::Scan(scan) => match ordered(scan, keys, wants_few) {
+        Node::Scan(scan) => match ordered(scan, keys, wanted) {
             Some(access) => {
                 Arc::make_mut(scan).access = access;
                 true
             }
             None => false,
         },
-        Node::Filter(plan) => give_order(&mut Arc::make_mut(plan).input, keys, wants_few),
+        Node::Filter(plan) => give_order(&mut Arc::make_mut(plan).input, keys, wanted),
         Node::Project(plan) if !plan.has_sets => {
             let below = keys.iter().map(|key| match &key.expression {
                 Expr::Column(at, _) => plan.expressions.get(*at).map(|expression| SortKey {
@@ -89,7 +100,7 @@ fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
                 _ => None,
             });
             let below: Option<Vec<SortKey>> = below.collect();
-            below.is_some_and(|keys| give_order(&mut Arc::make_mut(plan).input, &keys, wants_few))
+            below.is_some_and(|keys| give_order(&mut Arc::make_mut(plan).input, &keys, wanted))
         }
         Node::Join(join) => {
             // Look-ups read the left rows one after the other; a table of hashes that is too large
@@ -99,14 +110,14 @@ fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
             let is_left = |key: &SortKey| key.expression.columns_are_below(width);
             let is_one_pass = matches!(join.method, JoinMethod::Lateral);
             let is_fit = keeps_order && is_one_pass && keys.iter().all(is_left);
-            is_fit && give_order(&mut Arc::make_mut(join).left, keys, wants_few)
+            is_fit && give_order(&mut Arc::make_mut(join).left, keys, wanted)
         }
         _ => false,
     }
 }
 
 /// The way to the rows of a scan that has the order.
-fn ordered(scan: &Scan, keys: &[SortKey], wants_few: bool) -> Option<Access> {
+fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<Access> {
     let source = &scan.source;
     let backward = keys.first()?.descends;
     if keys.iter().any(|key| key.descends != backward) {
@@ -120,7 +131,7 @@ fn ordered(scan: &Scan, keys: &[SortKey], wants_few: bool) -> Option<Access> {
         Access::All { .. } if has_order(source, (None, 0), keys, &conditions) => {
             Some(Access::All { backward })
         }
-        Access::All { .. } if wants_few => {
+        Access::All { .. } if wanted.is_some_and(|rows| is_few(rows, source)) => {
             let mut indexes = source.table.definition().indexes.into_iter();
             let is_fit = |name: &str| {
                 gives_all(source, name, &conditions)
@@ -147,6 +158,11 @@ fn ordered(scan: &Scan, keys: &[SortKey], wants_few: bool) -> Option<Access> {
         }
         _ => None,
     }
+}
+
+/// Whether looking up so many rows costs less than reading all of a table.
+fn is_few(rows: f64, source: &Source) -> bool {
+    rows * LOOK_UP <= rows_of(source).max(SMALL)
 }
 
 /// Whether the rows that an index has are those for which conditions are true.
