@@ -1,8 +1,9 @@
 //! Orders that an index has: a sort over such rows is left out, and `min` and `max` read one row.
 //!
-//! The keys of an index are in the order of its values where they hold these exactly and none of
-//! them is NULL. An index beside the primary key finds its rows one by one, so it gives an order
-//! only to a statement that wants few of them and tests no more conditions.
+//! The keys of an index are in the order of its values where they hold these exactly and no row
+//! that is wanted has NULL there. An index beside the primary key finds its rows one by one, so it
+//! gives an order only to a statement that wants few of them and tests no more conditions, or that
+//! looks up a range of it anyway.
 
 use super::access::{columns_of, is_ordered};
 use super::computed::{computed, is_never_null, seen, seen_by};
@@ -79,8 +80,8 @@ fn is_read_once(node: &Node) -> bool {
     matches!(node, Node::Scan(scan) if super::access::is_unique(scan))
 }
 
-/// Makes a node give its rows in an order, so many of them if not all are wanted; false, and nothing
-/// has changed, if it cannot.
+/// Makes a node give its rows in an order, so many of them if not all are wanted; false, and
+/// nothing has changed, if it cannot.
 fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> bool {
     match node {
         Node::Scan(scan) => match ordered(scan, keys, wanted) {
