@@ -3,7 +3,7 @@
 //! The rows of the table come first in the input, followed by those of the other tables of the
 //! statement, so one condition is tested on both, and again on a row that has changed.
 
-use super::family::{all_of, places_in};
+use super::family::places_in;
 use super::scope::{Clause, Scope};
 use super::source::Source as Part;
 use super::table::{BoundTable, body_of};
@@ -233,7 +233,7 @@ impl Binder<'_> {
             target.schema = is_own.then(|| self.names.schema_of(&table.object));
         }
         let is_alone = member.object.oid == table.object.oid;
-        let node = all_of(member, is_alone.then_some(alias));
+        let node = self.all_of(member, is_alone.then_some(alias));
         if others.is_empty() {
             return Ok(Part { node, scope });
         }

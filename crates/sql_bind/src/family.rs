@@ -11,9 +11,8 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node,
-    PartitionKeys, Project, Router, Scan, SetKind, SetOperation, Share, Sort, TableRows, Takes,
-    Values,
+    Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node, PartitionKeys,
+    Project, Router, SetKind, SetOperation, Share, Sort, TableRows, Takes, Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
@@ -100,7 +99,8 @@ impl Binder<'_> {
         if family.len() == 1 && table.body().lineage.scheme.is_none() {
             let width = table.source.width();
             let place = self.row_place(&table.source, 0)?;
-            let mut part = self.source_of(all_of(&table, Some(&name)), &name, columns)?;
+            let node = self.all_of(&table, Some(&name));
+            let mut part = self.source_of(node, &name, columns)?;
             part.scope.width = width;
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
@@ -131,7 +131,7 @@ impl Binder<'_> {
                 expressions.push(self.row_place(&member.source, 0)?);
             }
             nodes.push(Node::from(Project {
-                input: all_of(member, None),
+                input: self.all_of(member, None),
                 expressions,
                 has_sets: false,
             }));
@@ -447,21 +447,6 @@ fn part_of(
         takes: own.takes.clone(),
         others: others.map(|arm| arm.takes.clone()).collect(),
     })
-}
-
-/// All rows of one table, which a statement knows by a name.
-pub(super) fn all_of(table: &BoundTable, alias: Option<&str>) -> Node {
-    let alias = alias.filter(|alias| *alias != table.source.name);
-    Scan {
-        source: table.source.clone(),
-        alias: alias.map(Into::into),
-        access: Access::All { backward: false },
-        condition: None,
-        needed: vec![true; table.source.width()],
-        partition: table.partition.clone(),
-        tests: Vec::new(),
-    }
-    .into()
 }
 
 /// All rows of nodes, one node after the other.

@@ -43,6 +43,7 @@ mod arguments;
 mod callable;
 mod change;
 mod coerce;
+mod computed;
 mod current;
 mod data_type;
 mod expression;

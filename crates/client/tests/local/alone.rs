@@ -130,7 +130,7 @@ fn an_insertion_whose_key_is_taken_fails_alike_alone_and_in_a_block() {
     );
     let text = "INSERT INTO t VALUES ($1, 'x') RETURNING a";
     session.prepare("p", text, &[]).unwrap();
-    let mut insert = |session: &mut Session, a| {
+    let insert = |session: &mut Session, a| {
         let (mut last, mut values) = (Last::default(), vec![Datum::Int4(a)]);
         let done = session.execute_point("p", &mut values, &mut last)?;
         if done.is_none() {
@@ -156,9 +156,10 @@ fn an_insertion_whose_key_is_taken_fails_alike_alone_and_in_a_block() {
         let names = error.names.as_ref().unwrap();
         assert_eq!(names.table.as_deref(), Some("t"));
         assert_eq!(names.constraint.as_deref(), Some("t_key"));
-        let status = match is_in_block {
-            true => TransactionStatus::Failed,
-            false => TransactionStatus::Idle,
+        let status = if is_in_block {
+            TransactionStatus::Failed
+        } else {
+            TransactionStatus::Idle
         };
         assert_eq!(session.status(), status);
         run(&mut session, "ROLLBACK");

@@ -47,7 +47,7 @@ impl Connection {
         reason = "rows are written at the call, so `&` would be noise"
     )]
     pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
-        self.insert_with(table, row, false)
+        self.insert_with(table, &row, false)
     }
 
     /// As [`Connection::insert`], as the last step before the commit, which may be what finds the
@@ -57,10 +57,10 @@ impl Connection {
         reason = "rows are written at the call, so `&` would be noise"
     )]
     pub fn insert_last(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
-        self.insert_with(table, row, true)
+        self.insert_with(table, &row, true)
     }
 
-    fn insert_with(&mut self, table: &Table, row: impl IntoRow, is_last: bool) -> Result<()> {
+    fn insert_with(&mut self, table: &Table, row: &impl IntoRow, is_last: bool) -> Result<()> {
         self.begin_change(table)?;
         row.lend_row(table, |row| {
             check_layout(&table.entry, row.layout())?;
