@@ -4,7 +4,7 @@
 //! bound by recursion, whose depth is bounded.
 
 use super::lookup::ambiguous;
-use super::{Binder, ident_text};
+use super::{Binder, TypeName, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::overload::coerces;
@@ -41,6 +41,9 @@ fn is_arithmetic(op: &BinaryOperator) -> bool {
     )
 }
 
+/// A row, and its fields if it is of no type of the catalogue.
+type FoundRow = (Expr, Option<Arc<RecordShape>>);
+
 impl Binder<'_> {
     /// An expression over the row of the innermost scope.
     pub(super) fn expression(&mut self, tree: &Tree) -> Result<Expr> {
@@ -59,7 +62,7 @@ impl Binder<'_> {
             Tree::Cast {
                 expr, data_type, ..
             } => {
-                let target = super::type_named(self.names, data_type)?;
+                let target = self.cast_target(data_type)?;
                 self.note_type(data_type);
                 let operand = self.expression(expr)?;
                 let span = expr.span();
@@ -87,6 +90,18 @@ impl Binder<'_> {
             Tree::Tuple(parts) => self.row(parts),
             Tree::Collate { expr, collation } => self.collate(expr, collation),
             _ => self.predicate(tree),
+        }
+    }
+
+    /// The type of a cast. Texts of the functions that read values are texts.
+    fn cast_target(&self, name: &ast::DataType) -> Result<TypeName> {
+        match name {
+            ast::DataType::Custom(own, modifiers)
+                if modifiers.is_empty() && super::object_name(own)?.1 == "cstring" =>
+            {
+                Ok(Kind::Text.plain().into())
+            }
+            name => super::type_named(self.names, name),
         }
     }
 
@@ -254,20 +269,34 @@ impl Binder<'_> {
                 self.column_of((schema, table), column, span)
             }
             [table, column] => {
-                if !self.knows_table(table) {
-                    // `column.field` needs no brackets in some clients' statements.
-                    if let Ok(Some((found, _))) = self.find_column(None, table) {
-                        let row = self.column(None, table, names[0].span)?;
-                        return self.field(row, found.fields, column);
-                    }
+                if !self.knows_table(table)
+                    && let Some(row) = self.row_before_field(table, names[0].span)
+                {
+                    let (row, fields) = row?;
+                    return self.field(row, fields, column);
                 }
-                self.column(Some(table), column, span)
+                let found = self.column(Some(table), column, span);
+                self.column_or_function(table, column, found)
             }
             _ => {
                 let message = "improper qualified name (too many dotted names)";
                 Err(self.at(span, SqlError::new(SqlState::SYNTAX_ERROR, message)))
             }
         }
+    }
+
+    /// A row whose field needs no brackets around its name: an argument of a function.
+    fn row_before_field(&mut self, name: &str, span: Span) -> Option<Result<FoundRow>> {
+        if let Some(argument) = self.argument(name) {
+            return Some(Ok((argument, None)));
+        }
+        // Earlier builds have taken columns too.
+        let (found, _) = match self.is_of_catalogue() {
+            true => self.find_column(None, name).ok()??,
+            false => return None,
+        };
+        let row = self.column(None, name, span);
+        Some(row.map(|row| (row, found.fields)))
     }
 
     /// A field of a row by its name; `known` are the fields of a row of no type of the catalogue.
@@ -330,7 +359,14 @@ impl Binder<'_> {
                 AccessExpr::Subscript(subscript) => subscripts.push(subscript),
                 AccessExpr::Dot(Tree::Identifier(name)) => {
                     value = self.subscripted(value, &std::mem::take(&mut subscripts))?;
-                    value = self.field(value, known.take(), &ident_text(name))?;
+                    let (name, row) = (ident_text(name), value.clone());
+                    value = match self.field(value, known.take(), &name) {
+                        Err(error) if error.state == SqlState::UNDEFINED_COLUMN => {
+                            let called = self.function_of_row(row, &name)?;
+                            called.ok_or(error)?
+                        }
+                        found => found?,
+                    };
                 }
                 AccessExpr::Dot(other) => {
                     let instead = "Name the field.";
