@@ -6,6 +6,7 @@
 //! reach `ALTER TABLE` as text.
 
 use super::alter::Alter;
+use super::missing::DropMissing;
 use super::owned::{DefaultPrivileges, SessionDefaults};
 use super::{LineIndex, Parsed, cut, error};
 use sql_values::condition::Condition;
@@ -64,6 +65,8 @@ pub enum Own {
     CreateSchema(Vec<Arc<Statement>>),
     /// `CHECKPOINT`.
     Checkpoint,
+    /// `DROP ... IF EXISTS` of objects of a kind that does not exist here.
+    DropMissing(DropMissing),
     /// `ALTER DEFAULT PRIVILEGES`.
     DefaultPrivileges(DefaultPrivileges),
     /// Settings with which sessions begin.
@@ -278,6 +281,12 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Resu
     if words.accept("DO") {
         return Some(words.block());
     }
+    if words.accept("DROP")
+        && let Some(dropped) = words.drop_missing()
+    {
+        return Some(dropped);
+    }
+    let mut words = Words::new(tokens, places);
     if words.accept("ALTER") && words.accept("SEQUENCE") {
         return Some(words.alter_sequence());
     }
@@ -436,7 +445,7 @@ impl<'w> Words<'w> {
     }
 
     /// The error of the next word, which cannot stand there.
-    fn unexpected(&self) -> SqlError {
+    pub(super) fn unexpected(&self) -> SqlError {
         match self.tokens.get(self.next) {
             Some(token) => error::near(token, self.places),
             None => SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"),

@@ -4,15 +4,13 @@
 //! would have to go.
 
 use super::role::refused;
-use crate::catalog::{
-    Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody, is_typed,
-};
+use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::{Kind, Type};
-use sql_parse::object_name;
+use sql_parse::{DropMissing, Path, object_name};
 use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
 use std::sync::Arc;
 
@@ -63,6 +61,28 @@ pub(super) fn drop_domain(session: &mut Session, domain: &DropDomain) -> Result<
     let cascade = matches!(domain.drop_behavior, Some(DropBehavior::Cascade));
     session.drop_all(found.into_iter().collect(), cascade)?;
     Ok(Completion::new("DROP DOMAIN"))
+}
+
+/// Tells that there are no objects of a kind that does not exist here.
+pub(super) fn drop_missing(session: &mut Session, missing: &DropMissing) -> Result<Completion> {
+    session.begin_definition()?;
+    let kind = missing.command.trim_start_matches("DROP ").to_lowercase();
+    let mut of_table = String::new();
+    if let Some(Path { schema, name }) = &missing.table {
+        let names = &session.environment.names;
+        let found = names.find(Names::Relations, schema.as_deref(), name);
+        if found.is_none() {
+            let notice = format!("relation \"{name}\" does not exist, skipping");
+            session.environment.host.notice(notice);
+            return Ok(Completion::new(missing.command));
+        }
+        of_table = format!(" for relation \"{name}\"");
+    }
+    for object in &missing.objects {
+        let notice = format!("{kind} {object}{of_table} does not exist, skipping");
+        session.environment.host.notice(notice);
+    }
+    Ok(Completion::new(missing.command))
 }
 
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
@@ -370,12 +390,12 @@ impl Session {
         oid: Oid,
         (what, needed): (&str, &str),
         cascade: bool,
-        reads: impl Fn(&[usize]) -> bool,
+        reads: impl Fn(Oid, &[usize]) -> bool,
     ) -> Result<()> {
         let users: Vec<(Oid, Oid, String)> = self
             .catalog()
             .references_to(oid)
-            .filter(|(.., foreign)| reads(&foreign.parent_columns))
+            .filter(|(_, constraint, foreign)| reads(constraint.oid, &foreign.parent_columns))
             .filter(|(child, constraint, _)| {
                 let written_for = self.catalog().written_for(child, constraint);
                 written_for.oid == child.oid
@@ -440,25 +460,13 @@ impl Session {
             let hint = format!("You can drop constraint {name} on table {table} instead.");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
         }
-        let columns = |index: &Index| {
-            let mut columns = index.columns.clone();
-            columns.sort_unstable();
-            columns
-        };
         self.refuse_readers(&object, "DROP INDEX")?;
         self.lock_alone(object.oid)?;
-        let gone = body.indexes.iter().find(|index| index.name == name);
-        if let Some(gone) = gone.filter(|index| index.is_unique).map(columns) {
-            let mut uniques = body.indexes.iter().filter(|index| index.is_unique);
-            if !uniques.any(|index| index.name != name && columns(index) == gone) {
-                let what = format!("index {name}");
-                self.drop_users(object.oid, (&what, &what), cascade, |used| {
-                    let mut used = used.to_vec();
-                    used.sort_unstable();
-                    used == gone
-                })?;
-            }
-        }
+        let what = format!("index {name}");
+        self.drop_users(object.oid, (&what, &what), cascade, |made, used| {
+            let key = body.key_of_reference(made, used);
+            key.is_some_and(|index| index.name == name)
+        })?;
         let object = self.catalog().object(object.oid).cloned().unwrap_or(object);
         let mut object = Object::clone(&object);
         let Body::Table(body) = &mut object.body else {

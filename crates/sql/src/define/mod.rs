@@ -163,6 +163,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         Own::SessionDefaults(written) => defaults::settings(session, written),
         Own::ReassignOwned { from, to } => defaults::reassign(session, from, to),
         Own::DropOwned { roles, cascade } => defaults::drop_owned(session, roles, *cascade),
+        Own::DropMissing(missing) => drop::drop_missing(session, missing),
         Own::Checkpoint => {
             let role = session.environment.names.role;
             if !session.catalog().is_superuser(role) {
