@@ -52,10 +52,9 @@ pub use alter::{Alter, AlterKind, DomainChange, ObjectChange};
 pub use copied::{Copied, is_same};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
-pub use missing::DropMissing;
 pub use natural::without_natural;
 pub use own::{
-    Choice, Handler, IdentityChange, InlineBlock, Own, Path, Reindex, ReindexTarget,
+    Choice, DropMissing, Handler, IdentityChange, InlineBlock, Own, Path, Reindex, ReindexTarget,
     SequenceChange, SequenceOptions, TwoPhase, identity_change,
 };
 pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};

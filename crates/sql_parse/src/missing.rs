@@ -3,20 +3,9 @@
 //! There is no object of the kind, so nothing is dropped, and a notice says so as PostgreSQL's
 //! does. Without `IF EXISTS` the statement is refused as before.
 
-use super::own::{Own, Path, Words};
+use super::own::{DropMissing, Own, Words};
 use sql_values::error::Result;
 use sqlparser::tokenizer::Token;
-
-/// `DROP ... IF EXISTS` of objects of a kind that does not exist here.
-#[derive(Clone, Debug)]
-pub struct DropMissing {
-    /// `DROP` and the words of the kind.
-    pub command: &'static str,
-    /// The objects, as a notice names them.
-    pub objects: Vec<String>,
-    /// The table that has them.
-    pub table: Option<Path>,
-}
 
 /// The commands; those with more words come before those that begin in the same way.
 const COMMANDS: [&str; 26] = [

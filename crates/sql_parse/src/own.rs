@@ -6,7 +6,6 @@
 //! reach `ALTER TABLE` as text.
 
 use super::alter::Alter;
-use super::missing::DropMissing;
 use super::owned::{DefaultPrivileges, SessionDefaults};
 use super::{LineIndex, Parsed, cut, error};
 use sql_values::condition::Condition;
@@ -152,6 +151,17 @@ pub struct Handler {
     pub conditions: Vec<Condition>,
     /// The statements that run then.
     pub statements: Vec<Parsed>,
+}
+
+/// `DROP ... IF EXISTS` of objects of a kind that does not exist here.
+#[derive(Clone, Debug)]
+pub struct DropMissing {
+    /// `DROP` and the words of the kind.
+    pub command: &'static str,
+    /// The objects, as a notice names them.
+    pub objects: Vec<String>,
+    /// The table that has them.
+    pub table: Option<Path>,
 }
 
 /// A step of a commit in two phases.

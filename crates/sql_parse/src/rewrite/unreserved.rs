@@ -48,12 +48,15 @@ const AFTER_TYPES: [&str; 8] = [
 ];
 
 /// Words of other systems, which are names wherever they stand.
-const OF_OTHERS: [&str; 17] = [
+const OF_OTHERS: [&str; 21] = [
     "ANTI",
     "ASOF",
     "CONNECT",
     "DIRECTORY",
+    "DISTRIBUTE",
+    "DIV",
     "FORMAT",
+    "GLOB",
     "MATCH_CONDITION",
     "MATCH_RECOGNIZE",
     "OPEN",
@@ -64,6 +67,7 @@ const OF_OTHERS: [&str; 17] = [
     "QUALIFY",
     "SEMI",
     "SETTINGS",
+    "SORT",
     "TOP",
     "UNPIVOT",
 ];
