@@ -8,8 +8,8 @@ use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableB
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::Loose;
-use crate::types::{Kind, Type};
+use crate::state::{Loose, SessionNames};
+use crate::types::{Kind, Names as _, Type};
 use sql_parse::{DropMissing, Path, object_name};
 use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
 use std::sync::Arc;
@@ -110,12 +110,15 @@ fn is_kind(object: &Object, kind: ObjectType) -> bool {
 }
 
 /// The kind and the name of an object, as errors tell them.
-pub(super) fn label_of(object: &Object) -> String {
-    let (kind, name) = (object.kind_name(), &object.name);
+pub(super) fn label_of(names: &SessionNames, object: &Object) -> String {
+    let (kind, name) = (object.kind_name(), names.visible_name(object));
     match &object.body {
         Body::Function(body) => {
             let arguments = body.arguments.iter();
-            let types = arguments.map(|(_, data_type)| data_type.to_string());
+            let types = arguments.map(|(_, data_type)| {
+                let of_user = names.type_name(data_type.kind);
+                of_user.unwrap_or_else(|| data_type.to_string())
+            });
             format!("{kind} {name}({})", types.collect::<Vec<_>>().join(","))
         }
         _ => format!("{kind} {name}"),
@@ -239,7 +242,7 @@ impl Session {
         }
         dependents.extend(self.dependents(object.oid));
         if !dependents.is_empty() && !cascade {
-            let needed = label_of(object);
+            let needed = label_of(&self.environment.names, object);
             let message = format!("cannot drop {needed} because other objects depend on it");
             let detail: Vec<String> = dependents
                 .iter()
@@ -252,9 +255,7 @@ impl Session {
             );
         }
         for (what, dependent) in dependents {
-            self.environment
-                .host
-                .notice(format!("drop cascades to {what}"));
+            self.environment.host.cascades.push(what);
             self.drop_dependent(dependent, object.oid)?;
         }
         self.refuse_readers(object, "DROP TABLE")?;
@@ -420,7 +421,7 @@ impl Session {
         }
         for (child, constraint, user) in users {
             let host = &mut self.environment.host;
-            host.notice(format!("drop cascades to {user}"));
+            host.cascades.push(user);
             self.drop_constraint(child, constraint)?;
         }
         Ok(())
@@ -567,15 +568,15 @@ impl Session {
         let names = &self.environment.names;
         let arguments = match &object.body {
             Body::Function(_) => {
-                let label = label_of(object);
+                let label = label_of(names, object);
                 label.find('(').map(|at| label[at..].to_owned())
             }
             _ => None,
         };
         let (kind, name) = (object.kind_name(), names.visible_name(object));
         let arguments = arguments.unwrap_or_default();
-        let notice = format!("drop cascades to {kind} {name}{arguments}");
-        self.environment.host.notice(notice);
+        let what = format!("{kind} {name}{arguments}");
+        self.environment.host.cascades.push(what);
     }
 }
 

@@ -67,6 +67,20 @@ pub(crate) fn run(
     parsed: &Parsed,
     statement: &Statement,
 ) -> Result<Option<Completion>> {
+    let completion = define(session, parsed, statement);
+    let host = &mut session.environment.host;
+    match &completion {
+        Ok(_) => host.tell_cascades(),
+        Err(_) => host.cascades.clear(),
+    }
+    completion
+}
+
+fn define(
+    session: &mut Session,
+    parsed: &Parsed,
+    statement: &Statement,
+) -> Result<Option<Completion>> {
     if let Some(own) = &parsed.own {
         return own_statement(session, parsed, own).map(Some);
     }

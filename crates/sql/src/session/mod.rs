@@ -142,6 +142,7 @@ impl Session {
                     variables: Variables::default(),
                     sequences: SessionSequences::default(),
                     notices: Vec::new(),
+                    cascades: Vec::new(),
                     changes: Vec::new(),
                     deadline: None,
                     database: crate::catalog::OWNER_NAME.to_owned(),
