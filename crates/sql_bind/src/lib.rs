@@ -4,7 +4,8 @@
 //! | module | job |
 //! |---|---|
 //! | `scope`, `lookup` | the columns that a part of a query sees, and how they are found by name |
-//! | `expression`, `field`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
+//! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
+//! | `field` | fields of rows |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `recursion`, `lateral`, `view`, `select`, `window`, `order` | queries |
 //! | `from`, `source` | the rows that queries read |
