@@ -73,15 +73,22 @@ const OF_OTHERS: [&str; 21] = [
 ];
 
 impl Words<'_> {
-    /// A word of other systems, but for the names of options and of privileges.
+    /// A word of other systems, where the parser would take it for one. Names of functions, labels,
+    /// options and privileges stay as they are.
     pub(super) fn unreserved(&mut self, at: usize) {
+        let is_target = at > 0 && self.is(at - 1, "INTO");
+        let is_call = self.is_token(at + 1, &Token::LParen) && !is_target;
+        let is_label = at > 0 && self.is(at - 1, "AS");
+        let is_word = self.is_any(at, &OF_OTHERS) || (is_target && self.is(at, "LOCAL"));
+        if is_call || is_label || !is_word {
+            return;
+        }
         let has_options = match self.word(0).as_str() {
             "COPY" | "GRANT" | "REVOKE" => true,
             "EXPLAIN" if self.is_token(1, &Token::LParen) => at < self.after_bracket(1),
             _ => false,
         };
-        let is_name = self.is_any(at, &OF_OTHERS) && !has_options;
-        if is_name || (self.is(at, "LOCAL") && at > 0 && self.is(at - 1, "INTO")) {
+        if !has_options {
             let name = self.word(at).to_ascii_lowercase();
             self.replace(at..at + 1, &[Token::make_word(&name, Some('"'))]);
         }
