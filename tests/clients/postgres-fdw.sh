@@ -7,6 +7,10 @@ psql -XAtq -v ON_ERROR_STOP=1 <<'SQL'
 CREATE TABLE owner (id int PRIMARY KEY, name text NOT NULL);
 CREATE TABLE pet (id bigint PRIMARY KEY, owner_id int REFERENCES owner, weight numeric(8,2), marks jsonb, tags text[], at timestamptz);
 INSERT INTO owner SELECT g, 'o' || g FROM generate_series(1, 20) g;
+CREATE TABLE tag (name text PRIMARY KEY, uses int);
+CREATE TABLE note (text text, reads int);
+INSERT INTO tag SELECT 't' || g, g FROM generate_series(1, 50) g;
+INSERT INTO note SELECT 'n' || g % 7, g FROM generate_series(1, 50) g;
 INSERT INTO pet SELECT g, 1 + g % 20, g + 0.25, jsonb_build_object('i', g), ARRAY['a', 't' || g % 3], '2024-02-29 12:00Z'
   FROM generate_series(1, 1000) g;
 SQL
@@ -24,6 +28,13 @@ BEGIN;
 INSERT INTO owner VALUES (21, 'new'), (22, 'other') RETURNING id;
 UPDATE pet SET weight = weight + 1 WHERE id = 3 RETURNING weight;
 UPDATE pet SET weight = weight + length(tags[1]) FROM owner o WHERE o.id = owner_id AND pet.id = 4 AND o.name = 'o5' RETURNING weight;
+-- The front computes the new values of these, and changes each row by its place.
+CREATE FUNCTION pg_temp.own(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
+UPDATE pet SET weight = pg_temp.own(weight::int) WHERE id BETWEEN 900 AND 902 RETURNING id, weight;
+UPDATE tag SET uses = pg_temp.own(uses) WHERE name IN ('t7', 't8') RETURNING name, uses;
+DELETE FROM note WHERE pg_temp.own(reads) % 2 = 0 AND text = 'n3';
+UPDATE note SET reads = pg_temp.own(reads) WHERE text = 'n3';
+SELECT count(*), sum(reads) FROM note;
 SAVEPOINT s;
 DELETE FROM pet WHERE id > 10;
 SELECT count(*) FROM pet;
@@ -47,6 +58,10 @@ COPY owner FROM stdin;
 SELECT count(*) FROM owner WHERE id >= 30;
 TRUNCATE pet;
 SELECT count(*) FROM pet;
+CREATE TABLE parted (name text, uses int) PARTITION BY LIST (name);
+CREATE FOREIGN TABLE parted_rest PARTITION OF parted DEFAULT SERVER there OPTIONS (table_name 'tag');
+INSERT INTO parted VALUES ('u1', 1), ('u2', 2);
+SELECT sum(uses) FROM parted WHERE name LIKE 'u%';
 SQL
 # The front is a PostgreSQL of its own, on a socket.
 found="$(env -u PGHOST -u PGPORT -u PGDATABASE -u PGSSLMODE "$here/../sql/with-postgres" \
@@ -63,6 +78,12 @@ o11|5|4751.25
 22
 4.25
 5.25
+900|901.00
+901|902.00
+902|903.00
+t7|8
+t8|9
+46|1182
 10
 1000
 psql:FILE: ERROR:  23505
@@ -70,6 +91,7 @@ psql:FILE: ERROR:  23505
 100
 2
 0
+3
 END_OF_ROWS
 )"
 found="$(sed 's/psql:[^ ]*: /psql:FILE: /' <<<"$found")"

@@ -22,6 +22,7 @@ use std::sync::LazyLock;
 const INTEGERS: Kind = Kind::Array(&Int4);
 const TEXTS: Kind = Kind::Array(&Text);
 const NAMES: Kind = Kind::Array(&Name);
+const TIDS: Kind = Kind::Array(&Kind::Tid);
 
 /// Functions that the session runs, and forms of the grammar that are functions.
 const TABLE: &[Function] = &[
@@ -67,6 +68,12 @@ const TABLE: &[Function] = &[
         Err(SqlError::new(state, message).hint(hint))
     })
     .volatile(),
+    // The place of a row of a table with this key, and the key of a place.
+    Function::host("\0ctid", &[Oid, Kind::Any], Kind::Tid)
+        .variadic()
+        .stable(),
+    Function::host("\0ctid_key", &[Oid, Kind::Tid], Int8).stable(),
+    Function::host("\0ctid_key", &[Oid, TIDS], Kind::Array(&Int8)).stable(),
     Function::host("pg_advisory_unlock_all", &[], Void),
     Function::host("pg_notify", &[Text, Text], Void).nullable(),
     Function::scalar(

@@ -3,7 +3,7 @@
 //! The rows of the table come first in the input, followed by those of the other tables of the
 //! statement, so one condition is tested on both, and again on a row that has changed.
 
-use super::family::{add_member, all_of, places_in};
+use super::family::places_in;
 use super::scope::{Clause, Scope};
 use super::source::Source as Part;
 use super::table::{BoundTable, body_of};
@@ -227,13 +227,13 @@ impl Binder<'_> {
         others: &[TableWithJoins],
     ) -> Result<Part> {
         let mut scope = Scope::default();
-        add_member(&mut scope, table, member, alias)?;
+        self.add_member(&mut scope, (table, member), alias)?;
         if let Some(target) = scope.tables.last_mut() {
             let is_own = alias == table.object.name;
             target.schema = is_own.then(|| self.names.schema_of(&table.object));
         }
         let is_alone = member.object.oid == table.object.oid;
-        let node = all_of(member, is_alone.then_some(alias));
+        let node = self.all_of(member, is_alone.then_some(alias));
         if others.is_empty() {
             return Ok(Part { node, scope });
         }

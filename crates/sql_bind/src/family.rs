@@ -11,9 +11,8 @@ use super::{Binder, Changed, query};
 use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    Access, Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node,
-    PartitionKeys, Project, Router, Scan, SetKind, SetOperation, Share, Sort, TableRows, Takes,
-    Values,
+    Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node, PartitionKeys,
+    Project, Router, SetKind, SetOperation, Share, Sort, TableRows, Takes, Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
@@ -99,10 +98,13 @@ impl Binder<'_> {
             |table: &BoundTable| Expr::Constant(Datum::Oid(table.object.oid), Kind::Oid.plain());
         if family.len() == 1 && table.body().lineage.scheme.is_none() {
             let width = table.source.width();
-            let mut part = self.source_of(all_of(&table, Some(&name)), &name, columns)?;
+            let place = self.row_place(&table.source, 0)?;
+            let node = self.all_of(&table, Some(&name));
+            let mut part = self.source_of(node, &name, columns)?;
             part.scope.width = width;
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
+                last.row_place = Some(place);
                 last.is_stored = true;
                 last.rows = Some(TableRows::Own(table.source));
             }
@@ -113,7 +115,9 @@ impl Binder<'_> {
         let with_rows: Vec<&BoundTable> = with_rows.collect();
         let keys = with_rows.iter().map(|member| member.source.key.len());
         let key_width = keys.max().filter(|_| !self.locking.is_empty()).unwrap_or(0);
+        let has_place = self.may_name("ctid");
         let width = columns.len();
+        let full_width = width + 1 + key_width + usize::from(has_place);
         let mut nodes = Vec::with_capacity(family.len());
         let mut members = Vec::with_capacity(family.len());
         for member in with_rows {
@@ -123,8 +127,11 @@ impl Binder<'_> {
             expressions.push(oid_of(member));
             expressions.extend(member.source.key.iter().take(key_width).map(column));
             expressions.resize(width + 1 + key_width, Expr::null(Kind::Int8.plain()));
+            if has_place {
+                expressions.push(self.row_place(&member.source, 0)?);
+            }
             nodes.push(Node::from(Project {
-                input: all_of(member, None),
+                input: self.all_of(member, None),
                 expressions,
                 has_sets: false,
             }));
@@ -136,14 +143,16 @@ impl Binder<'_> {
         let node = united(nodes).unwrap_or_else(|| {
             Values {
                 rows: Vec::new(),
-                width: width + 1 + key_width,
+                width: full_width,
             }
             .into()
         });
         let mut part = self.source_of(node, &name, columns)?;
-        part.scope.width = width + 1 + key_width;
+        part.scope.width = full_width;
         if let Some(last) = part.scope.tables.last_mut() {
             last.table_oid = Some(Expr::Column(width, Kind::Oid.plain()));
+            let place = Expr::Column(full_width - 1, Kind::Tid.plain());
+            last.row_place = has_place.then_some(place);
             last.is_stored = true;
             last.rows = Some(TableRows::OfFamily(members.into()));
         }
@@ -349,49 +358,53 @@ impl Binder<'_> {
         })
     }
 
+    /// Adds the columns of a table to a scope, at their places in a member of its family.
+    pub(super) fn add_member(
+        &mut self,
+        scope: &mut Scope,
+        (table, member): (&BoundTable, &BoundTable),
+        alias: &str,
+    ) -> Result<()> {
+        let start = scope.width;
+        let columns = table.output().into_iter();
+        let columns = columns.map(|column| {
+            let origin = (column.table, column.position);
+            (column.name, column.data_type, origin)
+        });
+        scope.add_table(alias, columns)?;
+        let over = match &table.view {
+            Some(view) => view.over(table, member)?,
+            None => {
+                let places = places_in(table.body(), member.body())?.into_iter();
+                let columns = places.map(|at| Expr::Column(at, member.source.column_type(at)));
+                columns.collect()
+            }
+        };
+        let added = scope.columns.len() - over.len();
+        for (column, mut expression) in scope.columns[added..].iter_mut().zip(over) {
+            expression.shift(0, start as isize);
+            column.expression = expression;
+        }
+        if let Some(last) = scope.tables.last_mut() {
+            let places = places_in(table.body(), member.body())?;
+            last.columns = places.iter().map(|at| start + at).collect();
+            last.table_oid = Some(Expr::Constant(
+                Datum::Oid(member.object.oid),
+                Kind::Oid.plain(),
+            ));
+            last.row_place = match table.view {
+                Some(_) => None,
+                None => Some(self.row_place(&member.source, start)?),
+            };
+        }
+        scope.width = start + member.source.width();
+        Ok(())
+    }
+
     pub(super) fn referenced(&self, oid: Oid) -> Result<Arc<Object>> {
         let object = self.names.catalog.object(oid).cloned();
         object.ok_or_else(|| SqlError::internal("a table that another one refers to is gone"))
     }
-}
-
-/// Adds the columns of a table to a scope, at their places in a member of its family.
-pub(super) fn add_member(
-    scope: &mut Scope,
-    table: &BoundTable,
-    member: &BoundTable,
-    alias: &str,
-) -> Result<()> {
-    let start = scope.width;
-    let columns = table.output().into_iter();
-    let columns = columns.map(|column| {
-        let origin = (column.table, column.position);
-        (column.name, column.data_type, origin)
-    });
-    scope.add_table(alias, columns)?;
-    let over = match &table.view {
-        Some(view) => view.over(table, member)?,
-        None => {
-            let places = places_in(table.body(), member.body())?.into_iter();
-            let columns = places.map(|at| Expr::Column(at, member.source.column_type(at)));
-            columns.collect()
-        }
-    };
-    let added = scope.columns.len() - over.len();
-    for (column, mut expression) in scope.columns[added..].iter_mut().zip(over) {
-        expression.shift(0, start as isize);
-        column.expression = expression;
-    }
-    if let Some(last) = scope.tables.last_mut() {
-        let places = places_in(table.body(), member.body())?;
-        last.columns = places.iter().map(|at| start + at).collect();
-        last.table_oid = Some(Expr::Constant(
-            Datum::Oid(member.object.oid),
-            Kind::Oid.plain(),
-        ));
-    }
-    scope.width = start + member.source.width();
-    Ok(())
 }
 
 /// For each column of a table the position of the one with its name in another table.
@@ -434,21 +447,6 @@ fn part_of(
         takes: own.takes.clone(),
         others: others.map(|arm| arm.takes.clone()).collect(),
     })
-}
-
-/// All rows of one table, which a statement knows by a name.
-pub(super) fn all_of(table: &BoundTable, alias: Option<&str>) -> Node {
-    let alias = alias.filter(|alias| *alias != table.source.name);
-    Scan {
-        source: table.source.clone(),
-        alias: alias.map(Into::into),
-        access: Access::All { backward: false },
-        condition: None,
-        needed: vec![true; table.source.width()],
-        partition: table.partition.clone(),
-        tests: Vec::new(),
-    }
-    .into()
 }
 
 /// All rows of nodes, one node after the other.

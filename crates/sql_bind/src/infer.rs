@@ -1,7 +1,7 @@
 //! The unique index that `ON CONFLICT (keys) WHERE condition` means.
 //!
-//! Its keys are those that are written, in any order, and its condition, if it has one, is part of
-//! the one that is written.
+//! Its keys are those that are written, in any order, and its condition, if it has one, follows
+//! from the one that is written.
 
 use super::scope::Clause;
 use super::select::row_scope;
@@ -9,7 +9,7 @@ use super::table::BoundTable;
 use super::{Binder, TextOrigin, ident_text};
 use crate::catalog::{Index, IndexForm};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Target, UniqueKey};
+use crate::plan::{Expr, Target, UniqueKey, implies};
 use sql_parse::{mark_of, parse_expression};
 use sqlparser::ast;
 
@@ -56,7 +56,7 @@ impl Binder<'_> {
                 None => true,
                 Some(text) => {
                     let rows = self.over_row(table, &parse_expression(text)?)?;
-                    rows.conjuncts().iter().all(|part| has(&condition, part))
+                    implies(&condition, &rows)
                 }
             };
             let known = target.keys.iter().find(|(name, _)| *name == index.name);

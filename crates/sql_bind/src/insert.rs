@@ -3,7 +3,6 @@
 //! Each column of the table gets an expression over the rows of the input: a column of them, or
 //! its default. Defaults in `VALUES` are bound where they stand.
 
-use super::family::add_member;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::target::{AssignTarget, is_default};
@@ -12,7 +11,7 @@ use super::{Binder, Changed, all_columns, ident_text, object_name};
 use crate::catalog::{Body, Column, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
-use crate::types::Kind;
+use crate::types::{Datum, Kind};
 use sqlparser::ast::{
     self, ConflictTarget, InsertOverriding, OnConflict, OnConflictAction, OnInsert, SetExpr,
     TableObject,
@@ -64,9 +63,20 @@ impl Binder<'_> {
         };
         let router = self.router(&table, on_conflict)?;
         let mut scope = Scope::default();
-        add_member(&mut scope, &table, &table, &alias)?;
-        if let (Some(_), Some(last)) = (&router, scope.tables.last_mut()) {
-            last.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
+        self.add_member(&mut scope, (&table, &table), &alias)?;
+        if let Some(last) = scope.tables.last_mut().filter(|_| table.view.is_none()) {
+            let (next, xid) = (scope.width, Kind::Xid.plain());
+            match (&router, &conflict) {
+                (Some(_), _) => {
+                    last.table_oid = Some(Expr::Column(next, Kind::Oid.plain()));
+                    // Its partitions have keys of their own.
+                    last.row_place = None;
+                }
+                (None, Some(Conflict::Update { .. })) => {
+                    last.changed_by = Some(Expr::Column(next, xid));
+                }
+                (None, _) => last.changed_by = Some(Expr::Constant(Datum::Oid(0), xid)),
+            }
         }
         let (returning, columns) = self.returning(insert.returning.as_deref(), scope)?;
         self.check_reads(&table, &table, returning.iter().flatten())?;
@@ -348,9 +358,9 @@ impl Binder<'_> {
                 .hint("For example, ON CONFLICT (column_name).")
         })?;
         let mut scope = Scope::default();
-        add_member(&mut scope, root, table, alias)?;
+        self.add_member(&mut scope, (root, table), alias)?;
         let mut excluded = Scope::default();
-        add_member(&mut excluded, root, table, "excluded")?;
+        self.add_member(&mut excluded, (root, table), "excluded")?;
         scope.append(excluded)?;
         let (bound, _) = self.within(scope, |binder| {
             binder.scope().clause = Clause::Set;

@@ -41,7 +41,7 @@ impl Binder<'_> {
             return Err(self.at(span, self.no_table(table)));
         };
         let column = match scope.find(Some(table), name)? {
-            None if name == "tableoid" => scope.table_oid(Some(table))?,
+            None => scope.system_column(Some(table), name)?,
             found => found.cloned(),
         };
         let Some(column) = column else {
@@ -81,9 +81,7 @@ impl Binder<'_> {
             if let Some(column) = scope.find(table, name)? {
                 return Ok(Some((column.clone(), level)));
             }
-            if name == "tableoid"
-                && let Some(column) = scope.table_oid(table)?
-            {
+            if let Some(column) = scope.system_column(table, name)? {
                 return Ok(Some((column, level)));
             }
         }

@@ -4,7 +4,7 @@
 //! one of its rows are changed; then come the new rows, for rows of the source that meet none. All
 //! of them see the rows as they were before the statement.
 
-use super::family::{add_member, all_of, places_in};
+use super::family::places_in;
 use super::insert::refuse_generated;
 use super::scope::{Clause, Scope};
 use super::source::Source;
@@ -122,7 +122,7 @@ impl Binder<'_> {
         unmatched: &[MergeClause],
     ) -> Result<Node> {
         let mut scope = Scope::default();
-        add_member(&mut scope, &parts.table, member, &parts.alias)?;
+        self.add_member(&mut scope, (&parts.table, member), &parts.alias)?;
         let source = self.from(&parts.source)?;
         scope.append(source.scope)?;
         let (bound, _) = self.within(scope, |binder| {
@@ -149,7 +149,7 @@ impl Binder<'_> {
         let (on, matched) = bound?;
         let join = Join {
             kind: JoinKind::Inner,
-            left: all_of(member, None),
+            left: self.all_of(member, None),
             right: Node::Shared(Arc::clone(&parts.rows)),
             condition: Some(on.clone()),
             method: JoinMethod::Loop,

@@ -4,6 +4,7 @@
 //! field, and a list of values of one type is an array.
 
 use super::Binder;
+use super::row_place::integer_key;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Call, Expr, Quantified};
 use crate::types::{Kind, Type, operator};
@@ -12,9 +13,12 @@ use std::sync::Arc;
 
 impl Binder<'_> {
     /// An operator with its operands.
-    pub(super) fn operator(&mut self, name: &str, operands: Vec<Expr>) -> Result<Expr> {
+    pub(super) fn operator(&mut self, name: &str, mut operands: Vec<Expr>) -> Result<Expr> {
         if let [Expr::Row(..), Expr::Row(..)] = operands.as_slice() {
             return self.compare_rows(name, operands);
+        }
+        if name == "=" && operands.iter().any(|one| integer_key(one).is_some()) {
+            operands = self.by_keys(operands)?;
         }
         let kinds: Vec<Kind> = operands.iter().map(Expr::kind).collect();
         let resolved = operator::resolve(name, &kinds)
@@ -205,10 +209,17 @@ impl Binder<'_> {
 
     /// Values of one type that read no row are an array; others are compared one by one.
     fn in_list(&mut self, operand: &Tree, items: &[Tree]) -> Result<Expr> {
-        let left = self.expression(operand)?;
+        let mut left = self.expression(operand)?;
         let mut bound = Vec::with_capacity(items.len());
         for item in items {
             bound.push(self.expression(item)?);
+        }
+        if integer_key(&left).is_some() {
+            let like = left.clone();
+            for item in &mut bound {
+                let by_key = self.by_key(like.clone(), item.clone())?;
+                (left, *item) = by_key;
+            }
         }
         let is_row =
             matches!(left, Expr::Row(..)) || bound.iter().any(|item| matches!(item, Expr::Row(..)));
@@ -317,6 +328,11 @@ impl Binder<'_> {
             }
             kind if kind.element().is_some() => array,
             _ => return Err(needs_array()),
+        };
+        let of_places = name == "=" && array.kind() == Kind::Array(&Kind::Tid);
+        let (left, array) = match integer_key(&left).filter(|_| of_places).cloned() {
+            Some(key) => (key, self.key_of_place(&left, array)?),
+            None => (left, array),
         };
         let element = array.kind().element().unwrap_or(Kind::Text);
         let operands = vec![

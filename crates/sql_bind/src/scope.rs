@@ -44,6 +44,11 @@ pub(crate) struct ScopeTable {
     pub rows: Option<crate::plan::TableRows>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
+    /// The place of a row in its table, over the row; none if it has none.
+    pub row_place: Option<Expr>,
+    /// For the rows that a statement inserts: 0, or another number for a row that it has changed
+    /// because its key was there.
+    pub changed_by: Option<Expr>,
     /// An expression over the row that is NULL where the table has no row, because it is on the
     /// side of an outer join that may have none.
     pub presence: Option<Expr>,
@@ -191,6 +196,8 @@ impl Scope {
             columns,
             rows: None,
             table_oid: None,
+            row_place: None,
+            changed_by: None,
             presence: None,
             is_stored: false,
             is_value: false,
@@ -229,7 +236,12 @@ impl Scope {
         self.part_names(&mut other)?;
         let by = self.width as isize;
         for mut table in other.tables {
-            let own = table.table_oid.iter_mut().chain(&mut table.presence);
+            let own = [
+                &mut table.table_oid,
+                &mut table.row_place,
+                &mut table.presence,
+            ];
+            let own = own.into_iter().flatten();
             own.for_each(|one| one.shift(0, by));
             let columns = table.columns.iter().map(|at| at + self.width);
             self.tables.push(ScopeTable {
@@ -296,20 +308,31 @@ impl Scope {
         self.columns.iter().filter(|column| column.is_visible)
     }
 
-    /// The number of the table that a row is from.
-    pub(super) fn table_oid(&self, alias: Option<&str>) -> Result<Option<ScopeColumn>> {
+    /// A column that tables have beside their own: the number of the table that a row is from, the
+    /// place of the row, the transaction that has changed it.
+    pub(super) fn system_column(
+        &self,
+        alias: Option<&str>,
+        name: &str,
+    ) -> Result<Option<ScopeColumn>> {
+        let of_table = match name {
+            "tableoid" => |table: &ScopeTable| table.table_oid.clone(),
+            "ctid" => |table: &ScopeTable| table.row_place.clone(),
+            "xmax" => |table: &ScopeTable| table.changed_by.clone(),
+            _ => return Ok(None),
+        };
         let mut found = self.tables.iter().filter_map(|table| {
             let is_meant = alias.is_none_or(|alias| alias == table.alias);
-            Some((table, table.table_oid.clone().filter(|_| is_meant)?))
+            Some((table, of_table(table).filter(|_| is_meant)?))
         });
         let first = found.next();
         if found.next().is_some() {
-            let message = "column reference \"tableoid\" is ambiguous";
+            let message = format!("column reference \"{name}\" is ambiguous");
             return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message));
         }
         Ok(first.map(|(table, expression)| ScopeColumn {
             table: Some(table.alias.as_str().into()),
-            name: "tableoid".to_owned(),
+            name: name.to_owned(),
             expression,
             is_visible: false,
             origin: (0, 0),

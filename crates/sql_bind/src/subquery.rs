@@ -3,6 +3,7 @@
 //! The query sees the row as the next outer one. Comparisons are bound over values of the row,
 //! followed by a row of the query, so they do not depend on the width of the former.
 
+use super::row_place::integer_key;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Node, Pending, Project, RowTest, Subquery, SubqueryTest};
@@ -112,15 +113,28 @@ impl Binder<'_> {
                 value
             });
         }
+        // The place of a row with an integer for a key is compared by that.
+        let place = match own_values.as_slice() {
+            [place] if name == "=" && !is_all && types[0].kind == Kind::Tid => {
+                integer_key(place).map(|key| (place.clone(), key.clone()))
+            }
+            _ => None,
+        };
+        if let Some((_, key)) = &place {
+            own_values = vec![key.clone()];
+        }
         let width = own_values.len();
         let own = own_values.iter().enumerate();
         let own: Vec<Expr> = own
             .map(|(at, value)| Expr::Column(at, value.data_type()))
             .collect();
         let theirs = types.iter().enumerate();
-        let theirs: Vec<Expr> = theirs
+        let mut theirs: Vec<Expr> = theirs
             .map(|(at, one)| Expr::Column(width + at, *one))
             .collect();
+        if let Some((place, _)) = place {
+            theirs = vec![self.key_of_place(&place, theirs.remove(0))?];
+        }
         let condition = self.row_test(name, own, theirs)?;
         let test = RowTest {
             left: own_values,

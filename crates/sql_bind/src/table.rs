@@ -141,6 +141,8 @@ impl Binder<'_> {
             types,
             key,
             kept: body.kept().collect(),
+            not_null: Arc::default(),
+            computed: Arc::default(),
         })
     }
 

@@ -4,7 +4,7 @@
 //! as that table is: a column of the view stands for one of the table, and only rows that the view
 //! has are updated and deleted.
 
-use super::family::{add_member, places_in};
+use super::family::places_in;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::{Binder, Bound, object_name};
@@ -224,7 +224,7 @@ impl Binder<'_> {
             .as_ref()
             .map_or(name, |alias| super::ident_text(&alias.name));
         let mut scope = Scope::default();
-        add_member(&mut scope, &base, &base, &alias)?;
+        self.add_member(&mut scope, (&base, &base), &alias)?;
         for (column, name) in scope.columns.iter_mut().zip(listed) {
             column.name = name;
         }

@@ -39,6 +39,10 @@ INSERT INTO child (parent, other, n) VALUES (3, 8, 11)
 INSERT INTO child (parent, other, n) VALUES (3, 3, 11)
 INSERT INTO child (parent, other, n) VALUES (3, 4, 11) RETURNING id, twice
 SELECT n FROM child WHERE n > 5 ORDER BY n DESC NULLS LAST
+SELECT id FROM parent WHERE upper(code) = 'TWO'
+EXPLAIN (COSTS OFF) SELECT id FROM parent WHERE upper(code) = 'TWO'
+SELECT id, n FROM child WHERE n < 9 AND parent = 1
+EXPLAIN (COSTS OFF) SELECT id, n FROM child WHERE n < 9 AND parent = 1
 DELETE FROM parent WHERE id = 3
 DELETE FROM parent WHERE id = 1
 UPDATE parent SET id = 22 WHERE id = 2

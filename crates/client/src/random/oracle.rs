@@ -35,13 +35,19 @@ pub fn check(
     let mut queries = 0;
     for _ in 0..CONDITIONS {
         let mut maker = Maker::new(&mut dice, tally, &tables);
-        let (mut from, alias) = maker.source();
+        let (mut from, mut alias) = maker.source();
         if maker.dice.chance(40) {
             let kind = *maker.dice.pick(&["JOIN", "LEFT JOIN", "FULL JOIN"]);
             let (other, other_alias) = maker.source();
             from = format!("{from} {kind} {other} ON {alias}.id = {other_alias}.id");
         }
-        let condition = maker.expression(Family('b'), 4);
+        let mut condition = maker.expression(Family('b'), 4);
+        let table = maker.dice.pick(&tables);
+        if !table.indexed.is_empty() && maker.dice.chance(25) {
+            condition.clone_from(maker.dice.pick(&table.indexed));
+            from.clone_from(&table.name);
+            alias.clone_from(&table.name);
+        }
         let list = format!("SELECT {alias}.id FROM {from}");
         let parted = format!(
             "{list} WHERE {condition} UNION ALL {list} WHERE NOT ({condition}) UNION ALL {list} WHERE ({condition}) IS NULL"

@@ -36,10 +36,10 @@ pub(super) fn begin(dice: &mut Dice, tally: &mut Tally) -> (Vec<Table>, Vec<Stri
         .collect();
     let mut tables: Vec<Table> = Vec::new();
     for number in 1..=3 {
-        let (table, text) = schema::table(dice, tally, number, tables.first());
+        let (mut table, text) = schema::table(dice, tally, number, tables.first());
         texts.push(text);
         texts.push(schema::rows(dice, &table));
-        texts.extend(schema::indexes(dice, &table));
+        texts.extend(schema::indexes(dice, &mut table));
         tables.push(table);
     }
     (tables, texts)

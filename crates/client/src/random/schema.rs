@@ -59,6 +59,8 @@ pub(super) const TYPES: &[DataType] = &[
 pub(super) struct Table {
     pub(super) name: String,
     pub(super) columns: Vec<Column>,
+    /// Conditions for which its indexes of expressions and of a part of the rows are made.
+    pub(super) indexed: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +110,15 @@ pub(super) fn table(
         );
     }
     text.push(')');
-    (Table { name, columns }, text)
+    let indexed = Vec::new();
+    (
+        Table {
+            name,
+            columns,
+            indexed,
+        },
+        text,
+    )
 }
 
 /// Rows for a table, as INSERT.
@@ -138,13 +148,13 @@ pub(super) fn rows(dice: &mut Dice, table: &Table) -> String {
     text
 }
 
-/// Statements that add indexes to a table.
-pub(super) fn indexes(dice: &mut Dice, table: &Table) -> Vec<String> {
+/// Statements that add indexes to a table. Conditions for which some are made are kept with it.
+pub(super) fn indexes(dice: &mut Dice, table: &mut Table) -> Vec<String> {
     let indexed = table
         .columns
         .iter()
         .filter(|column| !"ojaw".contains(column.family.0));
-    let indexed: Vec<&Column> = indexed.collect();
+    let indexed: Vec<Column> = indexed.cloned().collect();
     let mut texts = Vec::new();
     for at in 0..dice.below(3) {
         if indexed.is_empty() {
@@ -153,9 +163,13 @@ pub(super) fn indexes(dice: &mut Dice, table: &Table) -> Vec<String> {
         let (first, second) = (dice.pick(&indexed), dice.pick(&indexed));
         let name = format!("{}_x{at}", table.name);
         let on = &table.name;
-        texts.push(match dice.below(5) {
+        texts.push(match dice.below(7) {
             0 => format!("CREATE INDEX {name} ON {on} ({} DESC)", first.name),
-            1 => format!("CREATE INDEX {name} ON {on} ({}) WHERE id > 5", first.name),
+            1 | 5 | 6 => {
+                let (keys, conditions) = computed(dice, first, second);
+                table.indexed.extend(conditions);
+                format!("CREATE INDEX {name} ON {on} {keys}")
+            }
             2 => format!("CREATE UNIQUE INDEX {name} ON {on} (id, {})", first.name),
             3 if first.name != second.name => format!(
                 "CREATE INDEX {name} ON {on} ({}, {})",
@@ -165,6 +179,43 @@ pub(super) fn indexes(dice: &mut Dice, table: &Table) -> Vec<String> {
         });
     }
     texts
+}
+
+/// Keys of an index of expressions or of a part of the rows, and conditions that it may serve.
+fn computed(dice: &mut Dice, first: &Column, second: &Column) -> (String, Vec<String>) {
+    let name = &first.name;
+    let (key, family) = match first.family.0 {
+        't' => (format!("lower({name})"), 't'),
+        'i' => (format!("({name} + id)"), 'i'),
+        'n' => (format!("({name} * 2)"), 'n'),
+        'c' => (format!("({name}::text)"), 't'),
+        family => (name.clone(), family),
+    };
+    let value = literal(dice, Family(family));
+    let bound = literal(dice, second.family);
+    let (part, stronger) = match dice.below(5) {
+        0 => (String::new(), "true".to_owned()),
+        1 => (" WHERE id > 5".to_owned(), "id > 7".to_owned()),
+        2 => (
+            format!(" WHERE {} IS NOT NULL", second.name),
+            format!("{} >= {bound}", second.name),
+        ),
+        3 => (
+            format!(" WHERE {} IS NULL", second.name),
+            format!("{} IS NULL", second.name),
+        ),
+        _ => (
+            format!(" WHERE {} > {bound}", second.name),
+            format!("{bound} < {}", second.name),
+        ),
+    };
+    let compared = ["=", "<", ">=", "IS DISTINCT FROM"]
+        .map(|operator| format!("{key} {operator} {value} AND {stronger}"));
+    let mut conditions = compared.to_vec();
+    conditions.push(format!("{key} IS NOT NULL AND {stronger}"));
+    conditions.push(format!("{key} = {value}"));
+    conditions.push(stronger);
+    (format!("({key}, id){part}"), conditions)
 }
 
 /// A literal of a family.

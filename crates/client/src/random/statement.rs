@@ -3,7 +3,7 @@
 //! `{A}` and `{B}` are tables with aliases `{A.}` and `{B.}`; `{T}` is a table without one. Other
 //! words in braces are made anew each time: `{b}`, `{i}`, `{t}` and so on are expressions of a
 //! family, `{x}` is one that can be grouped, `{list}` several of any type. `{set}` are assignments
-//! to the table of `{T}`, `{values}` a row for it.
+//! to the table of `{T}`, `{values}` a row for it, `{found}` a condition for its indexes.
 
 use super::expression::Maker;
 use super::schema::{Family, TYPES, Table, literal};
@@ -75,6 +75,8 @@ pub(super) const TEMPLATES: &[Template] = &[
     template(&["function in the list"], 2, "SELECT {A.}.id, generate_series(1, 2) FROM {A} ORDER BY 1, 2"),
     template(&["FOR UPDATE"], 2, "SELECT {A.}.id FROM {A} WHERE {A.}.id < 5 ORDER BY 1 FOR UPDATE"),
     template(&["FOR SHARE"], 2, "SELECT {A.}.id FROM {A} WHERE {b} ORDER BY 1 FOR NO KEY UPDATE OF {A.} SKIP LOCKED; SELECT {A.}.id FROM {A} ORDER BY 1 FOR KEY SHARE NOWAIT; SELECT {A.}.id FROM {A} ORDER BY 1 FOR SHARE"),
+    template(&["computed index"], 8, "SELECT id FROM {T} WHERE {found} ORDER BY id; SELECT count(*) FROM {T} WHERE {found} AND id < {l}; SELECT id FROM {T} WHERE {found} ORDER BY id DESC LIMIT 2"),
+    template(&["computed index"], 2, "UPDATE {T} SET {set} WHERE {found} RETURNING id; BEGIN; DELETE FROM {T} WHERE {found} RETURNING id; ROLLBACK"),
     template(&["whole row"], 3, "SELECT * FROM {A} WHERE {b} ORDER BY {A.}.id"),
     template(&["hints"], 1, "SELECT /*+ SeqScan(x) */ count(*) FROM {A} WHERE {b}"),
     template(&["INSERT VALUES"], 6, "INSERT INTO {T} {values} ON CONFLICT DO NOTHING"),
@@ -172,7 +174,7 @@ fn filled(maker: &mut Maker<'_>, template: &str) -> String {
 }
 
 fn is_word(word: &str) -> bool {
-    matches!(word, "T" | "set" | "values" | "list" | "x")
+    matches!(word, "T" | "set" | "values" | "list" | "found" | "x")
         || word.len() == 1 && word.as_bytes()[0].is_ascii_lowercase()
 }
 
@@ -197,6 +199,8 @@ fn part(maker: &mut Maker<'_>, word: &str, target: &Table) -> String {
             });
             list.collect::<Vec<_>>().join(", ")
         }
+        "found" if target.indexed.is_empty() => "id > 3".to_owned(),
+        "found" => maker.dice.pick(&target.indexed).clone(),
         "set" => {
             let column = maker.dice.pick(&target.columns).clone();
             format!("{} = {}", column.name, literal(maker.dice, column.family))

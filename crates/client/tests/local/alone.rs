@@ -114,3 +114,62 @@ fn what_calls_the_session_has_a_transaction() {
         assert_eq!(run(&mut session, is_now).as_deref(), Some("t"));
     }
 }
+
+#[test]
+fn an_insertion_whose_key_is_taken_fails_alike_alone_and_in_a_block() {
+    let (_scratch, sql) = Scratch::open("alone-insert");
+    let (mut session, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut session,
+        "CREATE TABLE t (a int, b text, CONSTRAINT t_key PRIMARY KEY (b, a)); \
+         INSERT INTO t VALUES (1, 'x')",
+    );
+    run(
+        &mut other,
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM t",
+    );
+    let text = "INSERT INTO t VALUES ($1, 'x') RETURNING a";
+    session.prepare("p", text, &[]).unwrap();
+    let insert = |session: &mut Session, a| {
+        let (mut last, mut values) = (Last::default(), vec![Datum::Int4(a)]);
+        let done = session.execute_point("p", &mut values, &mut last)?;
+        if done.is_none() {
+            session.bind("", "p", &[Datum::Int4(a)])?;
+            session.execute_portal("", 0, &mut last)?;
+            session.sync()?;
+        }
+        Ok(last.0)
+    };
+    for a in 2..5 {
+        assert_eq!(insert(&mut session, a).unwrap(), Some(a.to_string()));
+    }
+    for is_in_block in [false, true] {
+        if is_in_block {
+            run(&mut session, "BEGIN");
+        }
+        let error: SqlError = insert(&mut session, 1).unwrap_err();
+        assert_eq!(error.state.0, "23505");
+        let expected = "duplicate key value violates unique constraint \"t_key\"";
+        assert_eq!(error.message, expected);
+        let detail = "Key (b, a)=(x, 1) already exists.";
+        assert_eq!(error.detail.as_deref(), Some(detail));
+        let names = error.names.as_ref().unwrap();
+        assert_eq!(names.table.as_deref(), Some("t"));
+        assert_eq!(names.constraint.as_deref(), Some("t_key"));
+        let status = if is_in_block {
+            TransactionStatus::Failed
+        } else {
+            TransactionStatus::Idle
+        };
+        assert_eq!(session.status(), status);
+        run(&mut session, "ROLLBACK");
+    }
+    assert_eq!(
+        run(&mut other, "SELECT count(*) FROM t").as_deref(),
+        Some("1")
+    );
+    assert_eq!(
+        run(&mut session, "SELECT count(*) FROM t").as_deref(),
+        Some("4")
+    );
+}

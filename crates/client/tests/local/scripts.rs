@@ -160,3 +160,32 @@ fn an_update_waits_and_tests_its_condition_again() {
     answers(&mut one, "commit;\n");
     assert!(waits.join().unwrap().contains("UPDATE 0"));
 }
+
+/// The same by indexes of expressions and of a part of the rows, which the newest row has left.
+#[test]
+fn a_row_that_has_left_its_index_is_not_changed() {
+    let (_scratch, database) = Scratch::open("scripts-left");
+    let mut one = database.connect().unwrap();
+    let made = "create table jobs (id int primary key, name text, state text);\n\
+                create index on jobs (lower(name));\n\
+                create index on jobs (id) where state = 'new';\n\
+                insert into jobs values (1, 'One', 'new'), (2, 'Two', 'new');\nbegin;\n\
+                update jobs set name = 'x', state = 'old' where id = 1;\n";
+    assert!(!answers(&mut one, made).contains("ERROR"));
+    let waits = [
+        "update jobs set name = 'y' where lower(name) = 'one';\n",
+        "delete from jobs where state = 'new' and id < 2;\n",
+        "select id from jobs where state = 'new' order by id limit 1 for update;\n",
+    ]
+    .map(|statement| {
+        let mut other = database.connect().unwrap();
+        std::thread::spawn(move || answers(&mut other, statement))
+    });
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(waits.iter().all(|waits| !waits.is_finished()));
+    answers(&mut one, "commit;\n");
+    let [updated, deleted, locked] = waits.map(|waits| waits.join().unwrap());
+    assert!(updated.contains("UPDATE 0"), "{updated}");
+    assert!(deleted.contains("DELETE 0"), "{deleted}");
+    assert!(locked.contains("id\n2\n"), "the next one: {locked}");
+}

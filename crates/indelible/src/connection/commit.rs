@@ -211,13 +211,19 @@ impl Work<'_> {
             session.engine(partition)?;
         }
         let before = session.counts();
-        if pending.is_none() {
+        // An insertion that fails because there is a row must not leave an image without it.
+        let is_unseen = writes.is_unseen();
+        if pending.is_none() && !is_unseen {
             clock.commit(reads, writes.changes())?;
         }
         session.without_memory_limit(|session| {
             apply_all(session, writes)?;
             self.also.map_or(Ok(()), |also| also(session))
         })?;
+        if is_unseen {
+            assert!(pending.is_none() && reads.is_none());
+            clock.commit(None, writes.changes())?;
+        }
         let in_time = !is_left_out(Omission::ImagesInTime);
         if let Some(pending) = pending.as_mut().filter(|_| in_time) {
             clock.settle(pending, reads)?;

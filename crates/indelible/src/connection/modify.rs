@@ -47,13 +47,51 @@ impl Connection {
         reason = "rows are written at the call, so `&` would be noise"
     )]
     pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
+        self.insert_with(table, &row, false)
+    }
+
+    /// As [`Connection::insert`], as the last step before the commit, which may be what finds the
+    /// key taken. It saves a look at the table where it is the only change.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "rows are written at the call, so `&` would be noise"
+    )]
+    pub fn insert_last(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
+        self.insert_with(table, &row, true)
+    }
+
+    fn insert_with(&mut self, table: &Table, row: &impl IntoRow, is_last: bool) -> Result<()> {
         self.begin_change(table)?;
         row.lend_row(table, |row| {
             check_layout(&table.entry, row.layout())?;
             let pool = &mut self.open()?.writes.pool;
             let (row, ()) = pool.row(table, |copy| copy.clone_from(row));
+            if is_last && self.may_insert_unseen(table)? {
+                return self.insert_unseen(table, row);
+            }
             self.insert_row(table, row)
         })
+    }
+
+    /// Whether an insertion may be the first to look whether its key is taken, at the commit: it is
+    /// the transaction's only change, and only its primary key has to be unique. With many slots a
+    /// partition readers need to know before it what the row was.
+    fn may_insert_unseen(&mut self, table: &Table) -> Result<bool> {
+        if self.core().has_many_slots() || table.entry.with_unique().is_some() {
+            return Ok(false);
+        }
+        let open = self.open()?;
+        Ok(open.isolation == Isolation::ReadCommitted && open.writes.is_empty())
+    }
+
+    fn insert_unseen(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
+        row.check_complete()?;
+        let mut key = KeyBuf::new();
+        table.entry.shape.primary.encode_row(&row, &mut key)?;
+        self.lock(table, &key, RowLock::Update, self.wait)?;
+        self.put(table, key, (None, Some(row)), None)?;
+        self.open()?.writes.set_unseen();
+        Ok(())
     }
 
     fn insert_row(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {

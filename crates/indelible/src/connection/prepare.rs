@@ -107,6 +107,10 @@ impl Connection {
             let reason = "its name has more than 199 bytes";
             return Err(Error::NotPreparable { reason });
         }
+        if open.writes.is_unseen() {
+            let reason = "its insertion was to be committed at once";
+            return Err(Error::NotPreparable { reason });
+        }
         if self.has_advisory_locks() {
             let reason = "it holds advisory locks";
             return Err(Error::NotPreparable { reason });

@@ -16,6 +16,7 @@
 
 use super::change::Change;
 use super::prepared::PreparedTransaction;
+use super::row_locks;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use storage::engine::PageId;
@@ -23,7 +24,9 @@ use storage::lock::{HeldLock, KeyMode, Mode};
 use storage::log::redo::{read_row, write_row};
 use storage::record::{DecodeError, KeyBuf, MAX_KEY_WORDS, Reader, Row, TableId};
 
-const VERSION: u8 = 1;
+/// Version 1 had other locks of rows.
+const VERSION: u8 = 2;
+const VERSION_1: u8 = 1;
 const WHAT: &str = "a prepared transaction";
 
 const INSERT: u8 = 0;
@@ -43,7 +46,13 @@ const MODES: [Mode; 8] = [
     Mode::ShareUpdateExclusive,
     Mode::AccessExclusive,
 ];
-const KEY_MODES: [KeyMode; 3] = [KeyMode::Shared, KeyMode::Update, KeyMode::Exclusive];
+const KEY_MODES: [KeyMode; 5] = [
+    KeyMode::Shared,
+    KeyMode::Update,
+    KeyMode::Exclusive,
+    KeyMode::KeyShare,
+    KeyMode::NoKeyUpdate,
+];
 
 /// A change of a row, as it is stored.
 pub(super) enum Written {
@@ -180,14 +189,19 @@ pub(super) fn decode(
     for _ in 0..reader.number(WHAT).map_err(damaged)? {
         let kind = reader.byte(WHAT).map_err(damaged)?;
         let table = table_at(reader)?.id();
-        locks.push(read_lock(kind, table, reader)?);
+        let lock = read_lock(kind, table, reader)?;
+        if bytes.first() == Some(&VERSION_1) {
+            of_earlier(lock, &mut locks);
+        } else {
+            locks.push(lock);
+        }
     }
     Ok(Body { changes, locks })
 }
 
 fn read_facts(name: &str, reader: &mut Reader<'_>) -> Result<PreparedTransaction, DecodeError> {
     let version = reader.byte(WHAT)?;
-    if version != VERSION {
+    if ![VERSION_1, VERSION].contains(&version) {
         return Err(DecodeError::Unknown {
             what: "the version of a prepared transaction",
             found: version.into(),
@@ -200,6 +214,28 @@ fn read_facts(name: &str, reader: &mut Reader<'_>) -> Result<PreparedTransaction
         transaction: reader.array(WHAT).map(i64::from_le_bytes)?,
         database: reader.text(WHAT)?.to_owned(),
     })
+}
+
+/// Adds a lock of version 1 as it is taken now.
+fn of_earlier(lock: HeldLock, locks: &mut Vec<HeldLock>) {
+    match lock {
+        HeldLock::Key {
+            table,
+            tree,
+            key,
+            mode,
+        } => locks.extend(
+            row_locks::of_earlier(key, mode)
+                .into_iter()
+                .map(|(key, mode)| HeldLock::Key {
+                    table,
+                    tree,
+                    key,
+                    mode,
+                }),
+        ),
+        table @ HeldLock::Table { .. } => locks.push(table),
+    }
 }
 
 fn read_lock(kind: u8, table: TableId, reader: &mut Reader<'_>) -> Result<HeldLock, String> {

@@ -1,20 +1,19 @@
 //! Locks of rows, unique keys and tables, in the lock manager that all connections share.
 //!
-//! A row has two names, its *key* and its *content*. The four strengths are modes on these:
+//! A row has one name, which is locked with the four strengths of `PostgreSQL`:
 //!
-//! | strength | key | content | for |
-//! |---|---|---|---|
-//! | key share | shared | – | a reference to the row that must stay valid |
-//! | share | shared | shared | a row that must not change |
-//! | no key update | – | exclusive | a change of columns that are in no unique key |
-//! | update | exclusive | exclusive | an insertion, a deletion, a change of a unique key |
+//! | strength | mode | for |
+//! |---|---|---|
+//! | key share | `KeyShare` | a reference to the row that must stay valid |
+//! | share | `Shared` | a row that must not change |
+//! | no key update | `NoKeyUpdate` | a change of columns that are in no unique key |
+//! | update | `Exclusive` | an insertion, a deletion, a change of a unique key |
 //!
-//! These are the conflicts of `PostgreSQL`, without a mode for each. A unique secondary key has a
-//! name too: whoever takes or frees it holds that, so another transaction waits for the outcome.
-//! One lock manager has all partitions, so one search finds a deadlock over several of them.
+//! A unique secondary key has a name too: whoever takes or frees it holds that, so another
+//! transaction waits for the outcome. One lock manager has all partitions, so one search finds a
+//! deadlock over several of them.
 //!
-//! Order: the key before the content. Nobody waits for a lock here while holding a session slot of
-//! a partition or the clock.
+//! Nobody waits for a lock here while holding a session slot of a partition or the clock.
 
 use super::lists::Lists;
 use super::omission::{Omission, is_left_out};
@@ -38,6 +37,17 @@ pub enum RowLock {
     Update,
 }
 
+impl RowLock {
+    fn mode(self) -> KeyMode {
+        match self {
+            Self::KeyShare => KeyMode::KeyShare,
+            Self::Share => KeyMode::Shared,
+            Self::NoKeyUpdate => KeyMode::NoKeyUpdate,
+            Self::Update => KeyMode::Exclusive,
+        }
+    }
+}
+
 /// How long a lock is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -56,8 +66,10 @@ impl Wait {
     }
 }
 
-/// Kinds of names in the tree of a table.
-const KEY: u64 = 0;
+/// Kinds of names in the tree of a table: rows by their primary keys, and keys of unique indexes.
+const ROW: u64 = 0;
+/// The content of a row, apart from its key, in the locks of transactions that were prepared by an
+/// earlier version.
 const CONTENT: u64 = 1;
 const UNIQUE: u64 = 2;
 
@@ -72,15 +84,13 @@ pub(super) fn lock_row(
         return Ok(());
     }
     loop {
-        lock_names(locks, table, key, strength)?;
+        lock_name(locks, table, ROW, key, strength.mode())?;
         let Some(holder) = lists.holder(locks, table, listed_name(key)) else {
             return Ok(());
         };
-        // They are new: who had locks here before kept others from listing. Whoever waits must not
-        // be in the way of the other transaction's next change of its row.
-        for kind in [CONTENT, KEY] {
-            locks.unlock_key(PageId(table.0), &name_of(kind, key));
-        }
+        // It is new: who had a lock here before kept others from listing. Whoever waits must not be
+        // in the way of the other transaction's next change of its row.
+        locks.unlock_key(PageId(table.0), &name_of(ROW, key));
         Lists::wait_for(locks, holder)?;
     }
 }
@@ -91,26 +101,6 @@ pub(super) fn listed_name(key: &KeyBuf) -> u64 {
         [word] => word,
         _ => key_hash(key),
     }
-}
-
-fn lock_names(
-    locks: &mut LockSession,
-    table: TableId,
-    key: &KeyBuf,
-    strength: RowLock,
-) -> Result<()> {
-    let (of_key, of_content) = match strength {
-        RowLock::KeyShare => (Some(KeyMode::Shared), None),
-        RowLock::Share => (Some(KeyMode::Shared), Some(KeyMode::Shared)),
-        RowLock::NoKeyUpdate => (None, Some(KeyMode::Exclusive)),
-        RowLock::Update => (Some(KeyMode::Exclusive), Some(KeyMode::Exclusive)),
-    };
-    for (kind, mode) in [(KEY, of_key), (CONTENT, of_content)] {
-        if let Some(mode) = mode {
-            lock_name(locks, table, kind, key, mode)?;
-        }
-    }
-    Ok(())
 }
 
 /// Locks a key of a unique index, whether a row has it or not.
@@ -153,6 +143,35 @@ fn name_of(kind: u64, key: &KeyBuf) -> KeyBuf {
     name
 }
 
+/// A lock of a transaction that an earlier version has prepared, as it is taken now. That version
+/// locked key and content of a row by names of their own; in a name of full length they cannot be
+/// distinguished, so what either may be is locked.
+pub(super) fn of_earlier(key: KeyBuf, mode: KeyMode) -> Vec<(KeyBuf, KeyMode)> {
+    let last = key.last().copied();
+    if key.len() == MAX_KEY_WORDS {
+        let mut other = key.clone();
+        let length = other.len();
+        other.resized(length)[length - 1] ^= ROW ^ CONTENT;
+        return vec![(key, KeyMode::Exclusive), (other, KeyMode::Exclusive)];
+    }
+    match (last, mode) {
+        (Some(ROW), KeyMode::Shared) => vec![(key, KeyMode::KeyShare)],
+        (Some(CONTENT), mode) => {
+            let mut row = key;
+            let length = row.len();
+            row.resized(length)[length - 1] = ROW;
+            let is_shared = mode == KeyMode::Shared;
+            let mode = if is_shared {
+                mode
+            } else {
+                KeyMode::NoKeyUpdate
+            };
+            vec![(row, mode)]
+        }
+        (_, mode) => vec![(key, mode)],
+    }
+}
+
 /// The error of a lock that was not granted. The limit of locks is that of connections.
 pub(super) fn lock_error(error: StorageError) -> Error {
     match error {
@@ -167,4 +186,37 @@ pub(super) fn is_busy(error: &Error) -> bool {
         error,
         Error::Storage(StorageError::LockTimeout { .. } | StorageError::Deadlock { .. })
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CONTENT, ROW, UNIQUE, name_of, of_earlier};
+    use storage::lock::KeyMode;
+    use storage::record::KeyBuf;
+
+    #[test]
+    fn locks_of_an_earlier_version_are_those_of_rows_now() {
+        let key = KeyBuf::from_words(&[7, 1]);
+        let names = [ROW, CONTENT, UNIQUE + 1].map(|kind| name_of(kind, &key));
+        let [row, content, unique] = &names;
+        for (name, before, expected, now) in [
+            (row, KeyMode::Shared, row, KeyMode::KeyShare),
+            (row, KeyMode::Exclusive, row, KeyMode::Exclusive),
+            (content, KeyMode::Shared, row, KeyMode::Shared),
+            (content, KeyMode::Exclusive, row, KeyMode::NoKeyUpdate),
+            (unique, KeyMode::Exclusive, unique, KeyMode::Exclusive),
+        ] {
+            assert_eq!(of_earlier(name.clone(), before), [(expected.clone(), now)]);
+        }
+    }
+
+    #[test]
+    fn both_names_of_a_long_key_are_locked() {
+        let long = KeyBuf::from_words(&[3; 32]);
+        let (row, content) = (name_of(ROW, &long), name_of(CONTENT, &long));
+        let locks = of_earlier(content.clone(), KeyMode::Exclusive);
+        for name in [row, content] {
+            assert!(locks.contains(&(name, KeyMode::Exclusive)));
+        }
+    }
 }

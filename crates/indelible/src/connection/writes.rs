@@ -8,7 +8,8 @@
 //! Invariants:
 //! 1. Each row in it is locked, for a change of its content at least, and each unique key that it
 //!    takes or frees is locked too.
-//! 2. `before` of a row's first change is the newest committed row.
+//! 2. `before` of a row's first change is the newest committed row. Where the set is *unseen*, its
+//!    first change is an insertion, and the commit finds out whether there was a row.
 
 use super::change::{Change, Version};
 use super::pool::Pool;
@@ -138,6 +139,8 @@ pub(super) struct WriteSet {
     unique_indexes: Vec<(TableId, IndexId, usize)>,
     number: u64,
     bytes: u64,
+    /// Whether nobody has looked for the row that is inserted by the first change.
+    is_unseen: bool,
     pub(super) pool: Pool,
 }
 
@@ -164,6 +167,7 @@ impl WriteSet {
         self.unique_indexes.clear();
         self.number = 0;
         self.bytes = 0;
+        self.is_unseen = false;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -172,6 +176,17 @@ impl WriteSet {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Nobody has looked for the row that is inserted by the first change.
+    pub(super) fn set_unseen(&mut self) {
+        assert_eq!(self.log.len(), 1, "it is the first change");
+        self.is_unseen = true;
+    }
+
+    /// Whether the key of the first change, an insertion, may be taken.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.is_unseen
     }
 
     /// The changes, in their order.

@@ -17,7 +17,7 @@ mod together;
 
 use crate::common::{Directory, methods, people, small_options};
 use indelible::{
-    Connection, DataType, Database, Durability, Isolation, Method, Options, Row, Table,
+    Connection, DataType, Database, Durability, Error, Isolation, Method, Options, Row, Table,
 };
 use std::time::Duration;
 
@@ -134,6 +134,54 @@ fn a_transaction_outlives_calls_and_is_durable() {
             connection.commit(Durability::Group).unwrap();
             assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 0);
         }
+    });
+}
+
+#[test]
+fn the_commit_after_an_insertion_may_find_its_key_taken() {
+    everywhere(|db| {
+        let table = filled(db, 4);
+        let mut reader = begun(db, Isolation::RepeatableRead);
+        assert_eq!(get(&mut reader, &table, 0), Some(100));
+        let mut one = db.connect().unwrap();
+        for id in [2_i64, 9, 9] {
+            let is_taken = db.read(|r| r.get(&table, id)).unwrap().is_some();
+            one.begin(Isolation::ReadCommitted).unwrap();
+            let inserted = one.insert_last(&table, (id, 7_i64));
+            let done = inserted.and_then(|()| one.commit(Durability::Immediate));
+            one.abort();
+            match done {
+                Err(Error::DuplicateKey(found)) if is_taken => {
+                    assert_eq!((&*found.table, &*found.index), ("accounts", "primary"));
+                    assert!(found.key.contains(&id.to_string()), "{found:?}");
+                }
+                Ok(report) if !is_taken => assert_eq!(report.changes, 1),
+                other => panic!("{other:?}, and the key is taken: {is_taken}"),
+            }
+            // Neither snapshot has lost the row that is there, or got the new one.
+            assert_eq!(get(&mut reader, &table, 2), Some(100));
+            assert_eq!(get(&mut reader, &table, 9), None);
+            assert_eq!(pairs(&reader.collect(&table, ..).unwrap()).len(), 4);
+        }
+        assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 5);
+        reader.abort();
+        assert_eq!(db.snapshot_images(), 0);
+
+        // It counts as any other until then.
+        one.begin(Isolation::ReadCommitted).unwrap();
+        let mark = one.mark().unwrap();
+        one.insert_last(&table, (10_i64, 1_i64)).unwrap();
+        assert_eq!(get(&mut one, &table, 10), Some(1));
+        one.roll_back_to(mark).unwrap();
+        assert_eq!(get(&mut one, &table, 10), None);
+        assert!(set(&mut one, &table, 9, 8).unwrap());
+        one.commit(Durability::Immediate).unwrap();
+        assert_eq!(
+            db.read(|r| r.get(&table, 9_i64))
+                .unwrap()
+                .map(|row| amount(&row)),
+            Some(8)
+        );
     });
 }
 

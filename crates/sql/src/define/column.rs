@@ -95,6 +95,18 @@ pub(super) struct NewColumn {
 pub(super) const DEFAULT: &str = "DEFAULT expression";
 pub(super) const CHECK: &str = "check constraint";
 
+/// Names of columns that every table has in `PostgreSQL`; not all of them are there.
+const SYSTEM_NAMES: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
+
+/// Fails if a column of a table would hide one that every table has.
+pub(super) fn refuse_system_name(name: &str) -> Result<()> {
+    if !SYSTEM_NAMES.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("column name \"{name}\" conflicts with a system column name");
+    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+}
+
 impl Session {
     /// A column as it is written, its constraints go to `written`.
     pub(super) fn new_column(
@@ -110,6 +122,7 @@ impl Session {
             domain,
         } = type_named(&self.environment.names, &definition.data_type)?;
         refuse_pseudo(&name, data_type)?;
+        refuse_system_name(&name)?;
         let mut column = Column {
             domain,
             ..Column::new(name.clone(), data_type)

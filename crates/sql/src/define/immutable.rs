@@ -2,17 +2,14 @@
 //! columns, and keys of partitions.
 //!
 //! Their values are stored. One that depends on a setting or on the moment would not be the value
-//! of its row any longer, and a unique index could have the same key twice. Functions say that of
-//! themselves; a conversion depends on settings if it reads or prints a date, a moment or the name
-//! of an object, or if it goes between times with a zone and times without. Texts that the
-//! catalogue has already are not looked at, because earlier builds have taken more.
+//! of its row any longer, and a unique index could have the same key twice. Texts that the
+//! catalogue has already are not looked at, because earlier builds have taken more; plans do not
+//! read an index of them.
 
 use crate::catalog::{Body, Column, Object, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
-use crate::types::Kind;
-use crate::types::function::Volatility;
 use sql_bind::row_scope;
 
 /// The place of an expression that is not immutable, for the message.
@@ -38,7 +35,7 @@ impl Session {
         if matches!(place, Mutable::Generated) {
             refuse_generated(&value, columns)?;
         }
-        if !value.any(|part, _| is_mutable(part)) {
+        if !value.is_mutable() {
             return Ok(());
         }
         let message = match place {
@@ -88,54 +85,4 @@ fn refuse_generated(value: &Expr, columns: &[Column]) -> Result<()> {
     );
     let error = SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message);
     Err(error.detail("A generated column cannot reference another generated column."))
-}
-
-/// Whether a part of an expression may have another value for the same row.
-fn is_mutable(part: &Expr) -> bool {
-    match part {
-        // A text joined with a value is joined with the text of the value.
-        Expr::Call(call) if call.is_operator && call.function.name == "||" => {
-            let mut values = call.arguments.iter();
-            call.function.volatility != Volatility::Immutable
-                && values.any(|value| is_mutable_cast(value.kind(), Kind::Text))
-        }
-        Expr::Call(call) => call.function.volatility != Volatility::Immutable,
-        Expr::Cast(value, to, _) => is_mutable_cast(value.kind(), to.kind),
-        _ => false,
-    }
-}
-
-/// Whether a conversion depends on settings, or on objects of the catalogue.
-fn is_mutable_cast(from: Kind, to: Kind) -> bool {
-    use Kind::{Date, Text, Time, Timestamp, Timestamptz, Timetz, Unknown, Varchar};
-    if let (true, Some(from), Some(to)) = (to.is_array(), from.element(), to.element()) {
-        return is_mutable_cast(from, to);
-    }
-    match (from, to) {
-        // A literal is read when the expression is defined.
-        _ if from == to || from == Unknown => false,
-        (Date | Timestamp, Timestamptz) | (Time, Timetz) => true,
-        (Timestamptz, Date | Time | Timestamp | Timetz) => true,
-        (Text | Varchar, Kind::Regclass) => true,
-        _ if crate::types::cast::table_context(from, to).is_some() => false,
-        // A row becomes one of another type field by field, without texts.
-        (Kind::Record | Kind::Composite(_), Kind::Record | Kind::Composite(_)) => false,
-        _ => prints_by_settings(from) || reads_by_settings(to),
-    }
-}
-
-/// Whether the text of a value depends on settings or on the catalogue.
-fn prints_by_settings(kind: Kind) -> bool {
-    let is_name = kind.is_object_number() && !matches!(kind, Kind::Oid | Kind::Xid | Kind::Cid);
-    let is_moment = matches!(
-        kind,
-        Kind::Date | Kind::Timestamp | Kind::Timestamptz | Kind::Interval
-    );
-    let is_made = matches!(kind, Kind::Record | Kind::Composite(_) | Kind::Enum(_));
-    is_name || is_moment || is_made || kind.is_array()
-}
-
-/// Whether the value of a text depends on settings or on the catalogue.
-fn reads_by_settings(kind: Kind) -> bool {
-    prints_by_settings(kind) || matches!(kind, Kind::Time | Kind::Timetz)
 }

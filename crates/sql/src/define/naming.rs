@@ -4,6 +4,7 @@
 //! anew with the change, so that an object works on under its new name.
 
 use super::alter::{no_column, table_body};
+use super::column::refuse_system_name;
 use super::constraint::relation_exists;
 use super::view::{check_distinct, named};
 use crate::catalog::{Body, Names, Object, Oid};
@@ -251,6 +252,7 @@ impl Session {
             view.query = named(std::mem::take(&mut view.query), &before, &view.columns)?;
             return self.put(object, None);
         }
+        refuse_system_name(&new)?;
         let body = table_body(&mut object)?;
         let at = body.column(&old).ok_or_else(|| no_column(&old, &table))?;
         if body.column(&new).is_some() {

@@ -3,7 +3,7 @@
 //! Rows of a table without a primary key have a hidden number. The table below has the name of the
 //! table where that is free, so the typed interface finds it.
 
-use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of};
+use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of, refuse_system_name};
 use super::constraint::{refuse_taken, relation_exists};
 use super::immutable::Mutable;
 use crate::catalog::{
@@ -153,6 +153,9 @@ impl Session {
         mut columns: Vec<Column>,
         written: &Written,
     ) -> Result<()> {
+        for column in &columns {
+            refuse_system_name(&column.name)?;
+        }
         let mut body = TableBody::default();
         let mut names = Vec::new();
         self.add_keys(

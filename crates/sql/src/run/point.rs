@@ -11,12 +11,12 @@ use super::lock::moved_elsewhere;
 use super::modify::rules;
 use super::storage::read_row;
 use super::{Row, Run, State, evaluate, is_true};
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Expr, PointChange, PointInsert, PointPlan, PointRow, PointSelect, Source, Target,
 };
 use crate::sink::Batch;
-use crate::types::{Datum, storage};
+use crate::types::{Context, Datum, storage};
 use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, TableId, ValueRef};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub(crate) struct PointMemory {
     pub(crate) parameters: Row,
     /// The state of the last run, whose memory the next one uses.
     pub(crate) state: Option<Box<State>>,
+    /// Whether the transaction is the next run alone, and commits after it.
+    pub(crate) is_last: bool,
     tables: BTreeMap<TableId, TableMemory>,
     work: Work,
 }
@@ -66,7 +68,7 @@ impl PointMemory {
         if self.tables.len() >= TABLES_MAX {
             self.tables.clear();
         }
-        let table = &source.table;
+        let (table, is_last) = (&source.table, self.is_last);
         let memory = self.tables.entry(table.id());
         let memory = memory.or_insert_with(|| TableMemory {
             row: table.row(),
@@ -79,10 +81,27 @@ impl PointMemory {
         };
         let rows = match plan {
             PointPlan::Select(select) => one.select(select, run),
-            PointPlan::Insert(plan) => one.insert(plan, run),
+            PointPlan::Insert(plan) => one.insert(plan, is_last, run),
             PointPlan::Change(plan) => one.change(plan, is_in_block, run).map(u64::from),
         };
         Ok((rows?, &self.work.out))
+    }
+
+    /// The error of the commit after a plan that was the last one of its transaction: an insertion
+    /// may meet a row of its key only then.
+    pub(crate) fn of_commit(
+        &self,
+        plan: &PointPlan,
+        error: SqlError,
+        context: &Context<'_>,
+    ) -> SqlError {
+        let found = match plan {
+            PointPlan::Insert(plan) if error.state == SqlState::UNIQUE_VIOLATION => {
+                rules::duplicate_primary(&plan.table, &self.work.values, context)
+            }
+            _ => None,
+        };
+        found.unwrap_or(error)
     }
 }
 
@@ -142,8 +161,9 @@ impl PointRun<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, plan: &PointInsert, run: &mut Run<'_>) -> Result<u64> {
+    fn insert(&mut self, plan: &PointInsert, is_last: bool, run: &mut Run<'_>) -> Result<u64> {
         let table = &*plan.table;
+        let is_last = is_last && plan.rows.rows.len() == 1;
         let returned = plan.returning.as_ref().map_or(0, Vec::len);
         self.work.out.reset(returned);
         for row in &plan.rows.rows {
@@ -167,7 +187,12 @@ impl PointRun<'_> {
             for (at, value) in work.values.iter().enumerate() {
                 rules::store(table, (at, value), run, |value| self.row.set(at, value))?;
             }
-            let inserted = run.connection.insert(&table.source.table, &*self.row);
+            let below = &table.source.table;
+            let inserted = if is_last {
+                run.connection.insert_last(below, &*self.row)
+            } else {
+                run.connection.insert(below, &*self.row)
+            };
             inserted.map_err(|error| rules::of_row(table, error, &work.values, run))?;
             if let Some(returning) = &plan.returning {
                 self.project(returning, run)?;

@@ -231,35 +231,60 @@ fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option
         return Ok(None);
     };
     let next = types.get(prefix.len());
-    let mut end = |bound: Option<&Bound>| -> Result<Option<End<Vec<Value>>>> {
-        let (Some(bound), Some(next)) = (bound, next) else {
-            return Ok(Some(if prefix.is_empty() {
-                End::Unbounded
-            } else {
-                End::Included(prefix.clone())
-            }));
-        };
-        let mut value = evaluate(&bound.value, &[], run)?;
-        // No row lies between both, and the condition looks at the row at the end again.
-        let is_cut = !storage::holds(&value, *next);
-        if is_cut {
-            value = storage::nearest(&value, *next);
-        }
-        let Some(value) = key_value(&value, *next, run) else {
-            return Ok(None);
-        };
-        let mut key = prefix.clone();
-        key.push(value);
-        Ok(Some(if bound.is_included || is_cut {
-            End::Included(key)
-        } else {
-            End::Excluded(key)
-        }))
+    let skips_null = range.skips_null || range.high.is_some();
+    let skips_null = skips_null && next.is_some() && may_be_null(source, range, prefix.len());
+    let open = if prefix.is_empty() {
+        End::Unbounded
+    } else {
+        End::Included(prefix.clone())
     };
-    let (Some(low), Some(high)) = (end(range.low.as_ref())?, end(range.high.as_ref())?) else {
+    // NULL is the least of all.
+    let above_null = || End::Excluded(prefix.iter().cloned().chain([Value::Null]).collect());
+    let open_low = if skips_null {
+        above_null()
+    } else {
+        open.clone()
+    };
+    let mut end =
+        |bound: Option<&Bound>, open: End<Vec<Value>>| -> Result<Option<End<Vec<Value>>>> {
+            let (Some(bound), Some(next)) = (bound, next) else {
+                return Ok(Some(open));
+            };
+            let mut value = evaluate(&bound.value, &[], run)?;
+            // No row lies between both, and the condition looks at the row at the end again.
+            let is_cut = !storage::holds(&value, *next);
+            if is_cut {
+                value = storage::nearest(&value, *next);
+            }
+            let Some(value) = key_value(&value, *next, run) else {
+                return Ok(None);
+            };
+            let mut key = prefix.clone();
+            key.push(value);
+            Ok(Some(if bound.is_included || is_cut {
+                End::Included(key)
+            } else {
+                End::Excluded(key)
+            }))
+        };
+    let (Some(low), Some(high)) = (
+        end(range.low.as_ref(), open_low)?,
+        end(range.high.as_ref(), open)?,
+    ) else {
         return Ok(None);
     };
     Ok(Some((low, high)))
+}
+
+/// Whether a column of the index of a range may be NULL.
+fn may_be_null(source: &Source, range: &KeyRange, at: usize) -> bool {
+    let definition = source.table.definition();
+    let index = range
+        .index
+        .as_deref()
+        .and_then(|name| definition.index(name));
+    let column = index.and_then(|index| definition.columns.get(*index.columns.get(at)?));
+    column.is_some_and(|column| column.nullable)
 }
 
 impl ScanRun {

@@ -251,19 +251,21 @@ impl Session {
         let (Some(parsed), Some(planned)) = (&prepared.parsed, &prepared.planned) else {
             return Ok(None);
         };
-        if parsed.is_deep || planned.plan.point.is_none() {
+        let Some(point) = planned.plan.point.as_ref().filter(|_| !parsed.is_deep) else {
             return Ok(None);
-        }
+        };
         self.begin_text(&parsed.text)?;
         self.is_alone = false;
         let watch = self.watch();
-        let done = if let Some(point) = self.alone(planned) {
+        let done = if self.alone(planned).is_some() {
             self.run_point_alone(&planned.plan, point, values, sink)
         } else {
+            self.point.is_last = self.transaction.block == Block::Idle;
             let run = |session: &mut Self| session.run_planned(planned, values, sink);
             let done = self.guarded(|session| session.attempt(run));
+            self.point.is_last = false;
             match done {
-                Ok(Some(_)) => self.end_implicit().and(done),
+                Ok(Some(_)) => self.end_point(point).and(done),
                 _ => done,
             }
         };
@@ -275,6 +277,14 @@ impl Session {
             self.end_text();
         }
         done
+    }
+
+    /// Commits after a point plan, unless a block goes on.
+    fn end_point(&mut self, point: &PointPlan) -> Result<()> {
+        self.end_implicit().map_err(|error| {
+            let context = self.environment.context();
+            self.point.of_commit(point, error, &context)
+        })
     }
 
     /// Runs a prepared statement by its point plan once for each row of values, in the open block

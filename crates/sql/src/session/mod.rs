@@ -52,7 +52,7 @@ use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
     Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal,
-    PreparedStatements, SessionNames, SessionSequences, ShownEncryption, Transaction,
+    PreparedStatements, RowPlaces, SessionNames, SessionSequences, ShownEncryption, Transaction,
     TransactionStatus, Undo, Variables, Wake, millis_of,
 };
 use crate::types::random::Random;
@@ -141,6 +141,7 @@ impl Session {
                     sql: Arc::clone(sql),
                     variables: Variables::default(),
                     sequences: SessionSequences::default(),
+                    row_places: RowPlaces::default(),
                     notices: Vec::new(),
                     cascades: Vec::new(),
                     changes: Vec::new(),

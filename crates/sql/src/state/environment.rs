@@ -5,6 +5,7 @@
 
 use super::deferred::Deferred;
 use super::registry::{Announced, Peer};
+use super::row_places::RowPlaces;
 use super::sequence::SessionSequences;
 use super::{Notice, Severity};
 use crate::error::{Result, SqlError, SqlState};
@@ -73,6 +74,8 @@ pub(crate) struct HostState {
     /// Settings that show the modes of the transaction that the statement is in.
     pub(crate) modes: [(&'static str, &'static str); 3],
     pub(crate) sequences: SessionSequences,
+    /// Places of rows that the transaction has seen.
+    pub(crate) row_places: RowPlaces,
     pub(crate) notices: Vec<Notice>,
     /// Objects that the statement drops with others, which are told at once.
     pub(crate) cascades: Vec<String>,

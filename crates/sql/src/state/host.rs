@@ -38,6 +38,8 @@ impl Host for HostCall<'_> {
             "setval" => self.setval(arguments),
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
             "\0sequence_state" => self.sequence_state(&arguments[0]),
+            "\0ctid" => self.row_place(arguments),
+            "\0ctid_key" => self.key_of_place(arguments),
             "pg_backend_pid" => Ok(Datum::Int4(self.session.peer.number)),
             "set_config" => self.set_setting(context, arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
@@ -91,6 +93,32 @@ impl HostCall<'_> {
         }
         let found = self.activity(function, arguments)?;
         found.ok_or_else(|| SqlError::internal(format!("function {function} has no code")))
+    }
+
+    /// The place of a row of a table with a key.
+    fn row_place(&mut self, arguments: &[Datum]) -> Result<Datum> {
+        let [Datum::Oid(table), key @ ..] = arguments else {
+            return Err(SqlError::internal("a place is one of a table"));
+        };
+        let place = self.session.row_places.place(*table, key);
+        Ok(Datum::Tid(place))
+    }
+
+    /// The key of a place in a table, or the keys of an array of places.
+    fn key_of_place(&self, arguments: &[Datum]) -> Result<Datum> {
+        let places = &self.session.row_places;
+        match arguments {
+            [Datum::Oid(table), Datum::Array(array)] => {
+                let mut keys = Array::clone(array);
+                keys.element = Kind::Int8;
+                for key in &mut keys.elements {
+                    *key = places.key_of(*table, key);
+                }
+                Ok(Datum::Array(Arc::new(keys)))
+            }
+            [Datum::Oid(table), place] => Ok(places.key_of(*table, place)),
+            _ => Err(SqlError::internal("a place is one of a table")),
+        }
     }
 
     /// The name of a role; a number that none has is shown.

@@ -26,6 +26,7 @@ mod partitions;
 mod prepared;
 mod privilege;
 mod registry;
+mod row_places;
 mod sequence;
 mod statements;
 mod transaction;
@@ -41,6 +42,7 @@ pub(crate) use prepared::{
 };
 pub(crate) use registry::{Announced, Listen, Registry, Shown, cost};
 pub use registry::{Notification, ShownEncryption, Wake, WakeReason};
+pub(crate) use row_places::RowPlaces;
 pub(crate) use sequence::{
     Sequences, SessionSequences, delete as delete_sequence, delete_loose as delete_loose_sequences,
 };

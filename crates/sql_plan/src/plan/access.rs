@@ -5,9 +5,12 @@
 //! place; ranges are tested again on the rows, because long texts and NULLs are not exactly where
 //! the keys say.
 
-use super::estimate::touched_by;
+use super::computed::{computed, is_never_null, seen};
+use super::estimate::{LOOK_UP, touched_by};
 use super::expression::{Expr, Quantified};
+use super::implies::mirrored;
 use super::node::{Access, Bound, KeyRange, Node, Scan, Source, System};
+use super::selectivity::share_of_index;
 use crate::types::cast::CastContext;
 use crate::types::{Kind, Type, storage};
 use std::sync::Arc;
@@ -33,23 +36,16 @@ pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
     let own = scan.condition.take().map(Expr::conjuncts);
     let conditions: Vec<Expr> = own.unwrap_or_default().into_iter().chain(others).collect();
     let mut best: Option<(f64, Choice)> = None;
-    for candidate in candidates(&scan.source) {
-        let choices = [
-            by_range(&scan.source, &candidate, &conditions),
-            by_elements(&scan.source, &candidate, &conditions),
-            by_rows(&scan.source, &candidate, &conditions),
-        ];
-        for choice in choices.into_iter().flatten() {
-            scan.condition = rest_of(&conditions, &choice.ensured);
-            scan.access = choice.access.clone();
-            let touched = touched_by(scan);
-            let is_better = best.as_ref().is_none_or(|(least, best)| {
-                let order = touched.total_cmp(least);
-                order.then(best.worth.cmp(&choice.worth)).is_lt()
-            });
-            if is_better {
-                best = Some((touched, choice));
-            }
+    for choice in choices(&scan.source, &conditions) {
+        scan.condition = rest_of(&conditions, &choice.ensured);
+        scan.access = choice.access.clone();
+        let touched = touched_by(scan);
+        let is_better = best.as_ref().is_none_or(|(least, best)| {
+            let order = touched.total_cmp(least);
+            order.then(best.worth.cmp(&choice.worth)).is_lt()
+        });
+        if is_better {
+            best = Some((touched, choice));
         }
     }
     let (access, ensured) = match best {
@@ -58,6 +54,33 @@ pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
     };
     scan.condition = rest_of(&conditions, &ensured);
     scan.access = access;
+}
+
+/// The ways by indexes that conditions make use of.
+fn choices(source: &Source, conditions: &[Expr]) -> Vec<Choice> {
+    let mut choices = Vec::new();
+    for candidate in candidates(source) {
+        let index = candidate.index.as_deref();
+        let Some(seen) = seen(source, index, conditions) else {
+            continue;
+        };
+        let ways = [
+            by_range(source, &candidate, &seen),
+            by_elements(source, &candidate, &seen),
+            by_rows(source, &candidate, &seen),
+            by_part(source, &candidate, conditions),
+        ];
+        for mut choice in ways.into_iter().flatten() {
+            // No key that is found is NULL, so its row is in the part that the index has.
+            if let Some(computed) = computed(source, index) {
+                let all = 0..conditions.len();
+                let ensured = all.filter(|&at| computed.ensures(&conditions[at]));
+                choice.ensured.extend(ensured);
+            }
+            choices.push(choice);
+        }
+    }
+    choices
 }
 
 /// The conditions that a way does not ensure.
@@ -183,12 +206,29 @@ pub(super) fn column_of(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// Whether values of a kind are values of a column's keys.
+/// Whether a condition compares a column with queries that read no row around them, and an index
+/// begins with that column: the queries run once, before the rows are looked up.
+pub(super) fn leads_by_query(source: &Source, condition: &Expr) -> bool {
+    let is_alone = !condition.any(
+        |part, depth| matches!(part, Expr::Subquery(query) if depth == 0 && query.is_correlated),
+    );
+    let conditions = std::slice::from_ref(condition);
+    is_alone
+        && candidates(source).iter().any(|candidate| {
+            let seen = seen(source, candidate.index.as_deref(), conditions);
+            seen.is_some_and(|seen| {
+                by_range(source, candidate, &seen).is_some()
+                    || by_elements(source, candidate, &seen).is_some()
+            })
+        })
+}
+
+/// Whether values of a kind are values of a column's keys, which are equal where these are.
 pub(super) fn fits(column: Type, value: Kind) -> bool {
     use Kind::{Int2, Int4, Int8, Name, Text, Varchar};
     let is_integer = |kind| matches!(kind, Int2 | Int4 | Int8);
     let is_text = |kind| matches!(kind, Text | Varchar | Name);
-    column.kind == value
+    (column.kind == value && storage::has_equal_keys(column))
         || (is_integer(column.kind) && is_integer(value))
         || (is_text(column.kind) && is_text(value))
 }
@@ -214,18 +254,6 @@ pub(super) fn comparison<'e>(
     };
     let is_fixed = !Expr::has_volatile(value);
     (is_fixed && fits(type_of(column), value.kind())).then_some((column, name, value))
-}
-
-/// The operator with its sides exchanged.
-fn mirrored(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "=" => "=",
-        "<" => ">",
-        "<=" => ">=",
-        ">" => "<",
-        ">=" => "<=",
-        _ => return None,
-    })
 }
 
 /// A value for the column, by a condition of equality.
@@ -292,10 +320,32 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
             prefix,
             low,
             high,
+            skips_null: false,
             backward: false,
         }),
         worth,
         ensured,
+    })
+}
+
+/// All rows of the part that an index has, if they are few and no key of them is NULL.
+fn by_part(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
+    let index = candidate.index.as_deref();
+    let computed = computed(source, index).filter(|one| !one.part.is_empty())?;
+    let first = candidate.columns.first()?;
+    let is_few = share_of_index(source, computed) * LOOK_UP < 1.0;
+    let is_fit = is_few && is_never_null(source, (index, *first), conditions);
+    is_fit.then(|| Choice {
+        access: Access::Range(KeyRange {
+            index: candidate.index.clone(),
+            prefix: Vec::new(),
+            low: None,
+            high: None,
+            skips_null: true,
+            backward: false,
+        }),
+        worth: 1,
+        ensured: Vec::new(),
     })
 }
 

@@ -9,8 +9,9 @@
 //! again, and making a plan that serves all literals costs as much as one for those that are there.
 
 use super::Plan;
+use super::access::is_unique;
 use super::expression::Expr;
-use super::node::Node;
+use super::node::{ComputedIndex, Node, Scan};
 use crate::catalog::{Catalog, Oid};
 use crate::types::Type;
 use crate::types::cast::CastContext;
@@ -163,7 +164,10 @@ pub fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
         Node::Modify(modify) => Some(&modify.input),
         root => Some(root),
     };
-    let reads_tables = input.is_none_or(|input| reads_tables(input, &is_known));
+    let is_lasting = |scan: &Scan| {
+        is_known(scan.source.oid) && (plan.parameters.is_empty() || !wants_constants(scan))
+    };
+    let reads_tables = input.is_none_or(|input| reads_tables(input, &is_lasting));
     let mut has_query = false;
     let walked = plan.root.clone().walk(0, &mut |part, _| {
         has_query |= matches!(part, Expr::Subquery(_));
@@ -173,19 +177,26 @@ pub fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
 }
 
 /// Whether all rows come from tables.
-fn reads_tables(node: &Node, is_known: &dyn Fn(Oid) -> bool) -> bool {
+fn reads_tables(node: &Node, is_lasting: &dyn Fn(&Scan) -> bool) -> bool {
     match node {
-        Node::Scan(scan) => is_known(scan.source.oid),
-        Node::Filter(plan) => reads_tables(&plan.input, is_known),
-        Node::Project(plan) => reads_tables(&plan.input, is_known),
-        Node::Aggregate(plan) => reads_tables(&plan.input, is_known),
-        Node::Window(plan) => reads_tables(&plan.input, is_known),
-        Node::Sort(plan) => reads_tables(&plan.input, is_known),
-        Node::Limit(plan) => reads_tables(&plan.input, is_known),
-        Node::Distinct(plan) => reads_tables(&plan.input, is_known),
-        Node::Lock(plan) => reads_tables(&plan.input, is_known),
+        Node::Scan(scan) => is_lasting(scan),
+        Node::Filter(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Project(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Aggregate(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Window(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Sort(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Limit(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Distinct(plan) => reads_tables(&plan.input, is_lasting),
+        Node::Lock(plan) => reads_tables(&plan.input, is_lasting),
         _ => false,
     }
+}
+
+/// Whether constants in the place of parameters may let a scan read an index whose keys are
+/// computed, which is not worth it for a single row.
+fn wants_constants(scan: &Scan) -> bool {
+    let mut computed = scan.source.computed.iter();
+    computed.any(ComputedIndex::has_constants) && !is_unique(scan)
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@
 //! by more.
 
 use super::access;
+use super::computed::{computed, seen_by, seen_by_all};
 use super::expression::Expr;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
-use super::selectivity::{elements_of, known_of, rows_of, share_of, share_of_value};
+use super::selectivity::{
+    elements_of, known_of, rows_of, share_of, share_of_index, share_of_value,
+};
 use crate::types::Datum;
 
 /// The share of pairs for which a condition that is no equality is true.
@@ -45,7 +48,10 @@ pub(super) fn estimate(node: &Node) -> f64 {
 fn of_scan(scan: &Scan) -> f64 {
     let found = found(scan);
     match &scan.condition {
-        Some(condition) => (found * share_of(condition, &scan.source)).max(1.0),
+        Some(condition) => {
+            let seen = seen_by_all(&scan.source, condition);
+            (found * share_of(&seen, &scan.source)).max(1.0)
+        }
         None => found,
     }
 }
@@ -56,6 +62,11 @@ fn found(scan: &Scan) -> f64 {
     let rows = rows_of(&scan.source);
     let (index, width, keys) = match &scan.access {
         Access::All { .. } => return rows,
+        Access::Range(range) if range.skips_null && range.prefix.is_empty() => {
+            let computed = computed(&scan.source, range.index.as_deref());
+            let share = computed.map_or(1.0, |one| share_of_index(&scan.source, one));
+            return (rows * share).max(1.0);
+        }
         Access::Range(range) => (&range.index, range.prefix.len(), 1.0),
         Access::Keys { index, keys } => (index, keys[0].len(), keys.len() as f64),
         Access::Elements {
@@ -103,7 +114,8 @@ pub(super) fn touched_by(scan: &Scan) -> f64 {
         let compared = access::comparison(&|at| scan.source.column_type(at), part);
         compared.is_some_and(|(column, name, _)| column == next && name != "=")
     };
-    let ends = condition.clone().conjuncts().into_iter().filter(is_end);
+    let seen = seen_by(&scan.source, range.index.as_deref(), condition).into_owned();
+    let ends = seen.conjuncts().into_iter().filter(is_end);
     let ends: Vec<Expr> = match range.low.is_some() || range.high.is_some() {
         true => ends.collect(),
         false => return found,

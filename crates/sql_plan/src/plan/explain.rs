@@ -248,8 +248,9 @@ impl<'e> Explainer<'e> {
         }
     }
 
-    /// Names of a table's columns, the hidden number included.
-    fn columns(&self, source: &Source) -> Vec<String> {
+    /// Names of a table's columns, the hidden number included. Hidden columns of indexes have the
+    /// texts of their values.
+    fn columns(&mut self, source: &Source) -> Vec<String> {
         let mut names: Vec<String> = match self.catalog.object(source.oid).map(|one| &one.body) {
             Some(Body::Table(table)) => {
                 let columns = table.columns.iter();
@@ -261,6 +262,9 @@ impl<'e> Explainer<'e> {
             }
         };
         names.resize(source.width(), "row".to_owned());
+        for key in source.computed.iter().flat_map(|index| &index.keys) {
+            names[key.column] = self.text(&key.value, &names);
+        }
         names
     }
 
@@ -518,6 +522,7 @@ impl<'e> Explainer<'e> {
 /// All of some conditions, as PostgreSQL writes them.
 fn all_of(mut parts: Vec<String>) -> String {
     match parts.len() {
+        0 => String::new(),
         1 => parts.remove(0),
         _ => format!("({})", parts.join(" AND ")),
     }

@@ -261,7 +261,7 @@ impl Expr {
         };
         match (self, other) {
             (Self::Constant(one, kind), Self::Constant(other, other_kind)) => {
-                kind == other_kind && one == other
+                kind == other_kind && one.is_identical(other)
             }
             (Self::Column(one, _), Self::Column(other, _))
             | (Self::Parameter(one, _), Self::Parameter(other, _)) => one == other,

@@ -10,12 +10,25 @@ use crate::types::{Context, Kind, NoNames, Settings, cast};
 /// Converts the constants in the expressions of a node and its inputs.
 pub(super) fn fold(node: &mut Node) {
     let walked = node.walk(0, &mut |part, _| {
-        if let Some(constant) = converted(part) {
-            *part = constant;
-        }
+        fold_part(part);
         Ok(true)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");
+}
+
+/// Converts the constants in an expression.
+pub(super) fn fold_expression(expression: &mut Expr) {
+    let walked = expression.walk(0, &mut |part, _| {
+        fold_part(part);
+        Ok(true)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+}
+
+fn fold_part(part: &mut Expr) {
+    if let Some(constant) = converted(part) {
+        *part = constant;
+    }
 }
 
 /// The constant that a conversion of another one makes.

@@ -17,6 +17,7 @@ use super::node::{
     Aggregate, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
     SetOperation, Values,
 };
+use super::nulls::refuses_nulls;
 use super::order::use_orders;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
@@ -198,8 +199,11 @@ fn push_scan(mut scan: Scan, conditions: Vec<Expr>) -> Node {
         }
         .into();
     }
+    let (keys, queries): (Vec<Expr>, Vec<Expr>) = queries
+        .into_iter()
+        .partition(|one| access::leads_by_query(&scan.source, one));
     // Its index is chosen when the joins are, which may look up its rows.
-    let plain = scan.condition.take().into_iter().chain(plain);
+    let plain = scan.condition.take().into_iter().chain(plain).chain(keys);
     let plain: Vec<Expr> = plain.collect();
     scan.condition = (!plain.is_empty()).then(|| Expr::all(plain));
     tested(scan.into(), queries)
@@ -420,7 +424,7 @@ fn add_implied(
 /// The kind of a join whose conditions above are not true where one of its sides has no row.
 fn reduced(kind: JoinKind, conditions: &[Expr], width: usize) -> JoinKind {
     let needs = |is_of_side: fn(usize, usize) -> bool| {
-        let is_null = |at| is_of_side(at, width);
+        let is_null = |part: &Expr| matches!(part, Expr::Column(at, _) if is_of_side(*at, width));
         conditions.iter().any(|one| refuses_nulls(one, &is_null))
     };
     let (left, right) = (|at, width| at < width, |at, width| at >= width);
@@ -434,34 +438,6 @@ fn reduced(kind: JoinKind, conditions: &[Expr], width: usize) -> JoinKind {
             (false, false) => kind,
         },
         kind => kind,
-    }
-}
-
-/// Whether a condition is not true if some columns are NULL.
-fn refuses_nulls(condition: &Expr, is_null: &dyn Fn(usize) -> bool) -> bool {
-    match condition {
-        Expr::And(parts) => parts.iter().any(|part| refuses_nulls(part, is_null)),
-        Expr::Or(parts) => parts.iter().all(|part| refuses_nulls(part, is_null)),
-        Expr::IsNull(operand, true) => becomes_null(operand, is_null),
-        // A test of all elements is true of none.
-        Expr::Quantified(test) if !test.is_all => {
-            let is_strict = matches!(&test.condition, Expr::Call(call) if call.function.is_strict);
-            is_strict && becomes_null(&test.left, is_null)
-        }
-        other => becomes_null(other, is_null),
-    }
-}
-
-/// Whether an expression is NULL if some columns are.
-fn becomes_null(expression: &Expr, is_null: &dyn Fn(usize) -> bool) -> bool {
-    match expression {
-        Expr::Column(at, _) => is_null(*at),
-        Expr::Cast(operand, ..) | Expr::Not(operand) => becomes_null(operand, is_null),
-        Expr::Call(call) => {
-            let mut arguments = call.arguments.iter();
-            call.function.is_strict && arguments.any(|one| becomes_null(one, is_null))
-        }
-        _ => false,
     }
 }
 

@@ -6,6 +6,7 @@
 //! and pairs without a condition between them come last.
 
 use super::access;
+use super::computed::seen_by_all;
 use super::estimate::{LOOK_UP, SHARE, different, estimate, touched, touched_by};
 use super::expression::Expr;
 use super::node::{Join, JoinKind, JoinMethod, Node, Project, Scan};
@@ -258,16 +259,39 @@ fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
     weighed.is_equality = true;
     let mut distinct = 1.0_f64;
     for side in [one, other] {
-        let Expr::Column(at, _) = side else { continue };
-        let Some(at_input) = input_of(*at) else {
+        let found = match side {
+            Expr::Column(at, _) => input_of(*at).map(|input| (input, at - inputs[input].start)),
+            other => hidden_column(other, inputs),
+        };
+        let Some((at_input, column)) = found else {
             continue;
         };
-        let input = &inputs[at_input];
-        distinct = distinct.max(values_of(input, at - input.start));
-        weighed.columns.push((at_input, at - input.start));
+        distinct = distinct.max(values_of(&inputs[at_input], column));
+        weighed.columns.push((at_input, column));
     }
     weighed.share = 1.0 / distinct;
     weighed
+}
+
+/// The hidden column of an index that has the values of an expression, and its input.
+fn hidden_column(expression: &Expr, inputs: &[Input]) -> Option<(usize, usize)> {
+    inputs.iter().enumerate().find_map(|(at, input)| {
+        let Node::Scan(scan) = &input.node else {
+            return None;
+        };
+        let mut is_own = !scan.source.computed.is_empty();
+        let own = input.start..input.start + input.width;
+        expression.columns(&mut |at| is_own &= own.contains(&at));
+        if !is_own {
+            return None;
+        }
+        let mut expression = expression.clone();
+        expression.shift(0, -(input.start as isize));
+        match &*seen_by_all(&scan.source, &expression) {
+            Expr::Column(column, _) => Some((at, *column)),
+            _ => None,
+        }
+    })
 }
 
 /// About the number of different values of a column.
@@ -288,7 +312,8 @@ fn values_of(input: &Input, column: usize) -> f64 {
 fn keys_of(scan: &Scan, own: &[Expr]) -> Vec<Key> {
     let source = &scan.source;
     let fixed = own.iter().filter_map(|condition| {
-        let compared = access::comparison(&|at| source.column_type(at), condition)?;
+        let seen = seen_by_all(source, condition);
+        let compared = access::comparison(&|at| source.column_type(at), &seen)?;
         (compared.1 == "=").then_some(compared.0)
     });
     let fixed: Vec<usize> = fixed.collect();

@@ -10,6 +10,7 @@
 //! | `unnest`, `decorrelate` | conditions become joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
+//! | `computed`, `implies`, `nulls`, `mutable` | indexes of expressions, or of a part of the rows |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
 //! | `explain`, `print` | descriptions of plans |
 //! | `counted`, `counters` | the work of operators |
@@ -19,6 +20,7 @@
 mod access;
 mod cache;
 mod collation;
+mod computed;
 mod counted;
 mod counters;
 mod decorrelate;
@@ -30,12 +32,15 @@ mod expression;
 mod factor;
 mod fields;
 mod fold;
+mod implies;
 mod improve;
 mod join_order;
 mod method;
 mod modify;
+mod mutable;
 mod narrow;
 mod node;
+mod nulls;
 mod order;
 mod partition;
 mod partition_hash;
@@ -54,16 +59,17 @@ pub use counters::{Report, Work};
 pub use exclude::is_left_out;
 pub use explain::{Explained, Explainer, ShownWork};
 pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
+pub use implies::implies;
 pub use modify::{
     Arm, Change, Conflict, Insert, KeyRows, Leaf, Level, Merge, MergeAction, MergeClause, Modify,
     Moves, Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
-    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct, Excluded,
-    FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join, JoinKind, JoinMethod,
-    KeyRange, Limit, Lock, LockTarget, Node, OverWindow, Project, Recursive, Scan, SetKind,
-    SetOperation, Shared, Sort, SortKey, Source, System, TableRows, Values, Window, WindowCall,
-    Working,
+    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, ComputedIndex, ComputedKey,
+    Counted, Distinct, Excluded, FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join,
+    JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow, Project, Recursive,
+    Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, TableRows, Values, Window,
+    WindowCall, Working,
 };
 
 pub use partition::{Edge, PartitionKeys, Share, Takes};

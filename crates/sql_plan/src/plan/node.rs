@@ -100,6 +100,10 @@ pub struct Source {
     pub key: Arc<[usize]>,
     /// Columns of keys, each with the one below that has its values as they were written.
     pub kept: Arc<[(usize, usize)]>,
+    /// The columns that refuse NULL, where a plan may read their indexes.
+    pub not_null: Arc<[usize]>,
+    /// Indexes whose keys are computed, likewise.
+    pub computed: Arc<[ComputedIndex]>,
 }
 
 impl Source {
@@ -124,6 +128,28 @@ impl Source {
     pub fn has_row_number(&self) -> bool {
         self.key.iter().any(|&column| column == self.types.len())
     }
+}
+
+/// An index whose keys are computed.
+#[derive(Clone, Debug)]
+pub struct ComputedIndex {
+    /// The index below.
+    pub name: String,
+    /// Those of its keys that are hidden columns.
+    pub keys: Vec<ComputedKey>,
+    /// Conditions that are true for the rows that it has; none if it has all.
+    pub part: Vec<Expr>,
+}
+
+/// A hidden column among the keys of an index.
+#[derive(Clone, Debug)]
+pub struct ComputedKey {
+    /// The column.
+    pub column: usize,
+    /// Its value for the rows that the index has.
+    pub value: Expr,
+    /// Whether this is never NULL.
+    pub is_never_null: bool,
 }
 
 /// The way to a table's rows.
@@ -165,6 +191,9 @@ pub struct KeyRange {
     pub low: Option<Bound>,
     /// The upper end of the next column.
     pub high: Option<Bound>,
+    /// Whether rows with NULL in the next column are left out, which a range with an end does
+    /// anyway.
+    pub skips_null: bool,
     /// Whether the greatest key comes first.
     pub backward: bool,
 }

@@ -6,7 +6,7 @@
 
 use super::access::{column_of, keys_of};
 use super::expression::Expr;
-use super::node::{Node, Source};
+use super::node::{ComputedIndex, Node, Source};
 use crate::types::function::{Body, Volatility};
 use crate::types::random::Random;
 use crate::types::{CallContext, Context, Datum, Kind, NoHost, NoNames, Settings, cast, storage};
@@ -45,6 +45,18 @@ impl Deref for Known {
 fn statistics_of(source: &Source, column: usize) -> Option<Known> {
     let table = source.table.known_statistics()?;
     (column < table.columns.len()).then_some(Known { table, column })
+}
+
+/// The share of the rows that an index of a part has.
+pub(super) fn share_of_index(source: &Source, computed: &ComputedIndex) -> f64 {
+    let mut keys = computed.keys.iter().filter(|key| key.is_never_null);
+    let known = keys
+        .next()
+        .and_then(|key| statistics_of(source, key.column));
+    known.map_or_else(
+        || share_of(&Expr::all(computed.part.clone()), source),
+        |known| 1.0 - known.nulls,
+    )
 }
 
 /// The number of a table's rows.

@@ -248,6 +248,25 @@ impl Datum {
         };
         is_written_alike && self == other
     }
+
+    /// Whether another value is the same for all functions, some of which tell equal values apart.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        let all = |ones: &[Self], others: &[Self]| {
+            ones.iter()
+                .zip(others)
+                .all(|(one, other)| one.is_identical(other))
+        };
+        let is_written_alike = match (self, other) {
+            (Self::Float4(one), Self::Float4(other)) => one.to_bits() == other.to_bits(),
+            (Self::Float8(one), Self::Float8(other)) => one.to_bits() == other.to_bits(),
+            (Self::Bpchar(one), Self::Bpchar(other)) => one == other,
+            (Self::Array(one), Self::Array(other)) => all(&one.elements, &other.elements),
+            (Self::Record(one), Self::Record(other)) => all(&one.fields, &other.fields),
+            (Self::Jsonb(one), Self::Jsonb(other)) => format!("{one:?}") == format!("{other:?}"),
+            (one, other) => one.is_alike(other),
+        };
+        is_written_alike && self == other
+    }
 }
 
 impl PartialEq for Datum {

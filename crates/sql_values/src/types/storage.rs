@@ -111,6 +111,16 @@ pub fn has_exact_keys(of: Type) -> bool {
     }
 }
 
+/// Whether equal values have equal keys. `1` and `1.0` have not inside of `jsonb` and of arrays.
+pub fn has_equal_keys(of: Type) -> bool {
+    use Kind::{Bpchar, Composite, Float4, Float8, Interval, Jsonb, Numeric, Timetz};
+    let is_plain = |kind| !matches!(kind, Jsonb | Composite(_));
+    let is_in_one_form =
+        |kind| !matches!(kind, Bpchar | Float4 | Float8 | Interval | Numeric | Timetz);
+    let element = of.kind.element();
+    is_plain(of.kind) && element.is_none_or(|kind| is_plain(kind) && is_in_one_form(kind))
+}
+
 /// Whether [`canonical`] values of the type are read as all values that are equal to them were
 /// written.
 pub fn keys_keep_form(of: Type) -> bool {

@@ -2,9 +2,10 @@
 //!
 //! Partition and tables have Gray's five modes, and three that PostgreSQL adds for tables: *access
 //! share* of those who only use a definition, *access exclusive* of those who change it, and *share
-//! update exclusive*, which lets changes of rows in. Keys have three. Inside they are one lattice
-//! of nine, because a head does not care what it locks: intentions never meet *update*, as they lie
-//! on different levels.
+//! update exclusive*, which lets changes of rows in. Keys have five. Inside they are one lattice of
+//! nine, because a head does not care what it locks: intentions never meet *update*, as they lie on
+//! different levels. PostgreSQL's four locks of rows are among the nine: IS is *key share*, SIX *no
+//! key update*.
 //!
 //! |     | AS | IS | IX | SUE | S | SIX | U | X | AX |
 //! |-----|----|----|----|-----|---|-----|---|---|----|
@@ -46,8 +47,13 @@ pub enum Mode {
 /// A lock of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMode {
+    /// It must stay where it is, and others may change what it leads to. For trees without ranges.
+    KeyShare,
     /// It is read.
     Shared,
+    /// What it leads to is changed, by one owner at a time, and it stays where it is. For trees
+    /// without ranges: these do not see it.
+    NoKeyUpdate,
     /// Read by a transaction that may change it. One at a time, together with readers, so that two
     /// transactions that read first and change later do not wait for each other.
     Update,
@@ -100,7 +106,9 @@ impl From<Mode> for Strength {
 impl From<KeyMode> for Strength {
     fn from(mode: KeyMode) -> Self {
         match mode {
+            KeyMode::KeyShare => Self::IntentShared,
             KeyMode::Shared => Self::Shared,
+            KeyMode::NoKeyUpdate => Self::SharedIntentExclusive,
             KeyMode::Update => Self::Update,
             KeyMode::Exclusive => Self::Exclusive,
         }
@@ -168,7 +176,9 @@ impl Strength {
     /// As the mode of a key. None has a mode that only wholes have.
     pub(super) const fn of_key(self) -> KeyMode {
         match self {
-            Self::AccessShare | Self::IntentShared | Self::Shared => KeyMode::Shared,
+            Self::IntentShared => KeyMode::KeyShare,
+            Self::AccessShare | Self::Shared => KeyMode::Shared,
+            Self::SharedIntentExclusive => KeyMode::NoKeyUpdate,
             Self::Update => KeyMode::Update,
             _ => KeyMode::Exclusive,
         }

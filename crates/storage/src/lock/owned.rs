@@ -42,8 +42,8 @@ pub(super) struct OwnedKey {
     pub(super) whole: u32,
     /// Counts the session's locks.
     pub(super) number: u64,
-    /// The number that the next lock had when a shared one became exclusive; 0 if it did not.
-    pub(super) raised: u64,
+    /// How it has become stronger: when, and its strength before.
+    pub(super) raises: Vec<(u64, Strength)>,
 }
 
 /// A range that is granted.

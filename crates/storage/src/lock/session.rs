@@ -211,7 +211,8 @@ impl LockSession {
             self.acquire_key(&name, tree, joined, Some(held))?;
             let raised = self.owned.next_number();
             let key = self.owned.keys.get_mut(owned);
-            (key.strength, key.raised) = (joined, raised + 1);
+            key.strength = joined;
+            key.raises.push((raised, held));
             self.has_raised = true;
             return Ok(());
         }
@@ -264,7 +265,7 @@ impl LockSession {
             entry,
             whole,
             number: self.owned.next_number(),
-            raised: 0,
+            raises: Vec::new(),
         };
         self.owned.order.push(owned);
         self.count_below(whole, 1);

@@ -94,12 +94,13 @@ impl Account {
         delta: i64,
     ) -> Result<i64> {
         connection.statement()?;
-        let strength = RowLock::NoKeyUpdate;
-        if connection.get_locked(table, key, strength, WAIT, &mut self.row)? != Found::Yes {
+        let (strength, row) = (RowLock::NoKeyUpdate, &mut self.row);
+        let place = connection.row_key(table, key)?;
+        if connection.get_locked_at(table, &place, strength, WAIT, row)? != Found::Yes {
             return Err(missing(name, format!("{key:?}")));
         }
         let balance = self.change(delta)?;
-        connection.update(table, key, &self.changes)?;
+        connection.update_at(table, &place, &self.changes)?;
         Ok(balance)
     }
 

@@ -61,7 +61,7 @@ pub(super) fn insert_routed(
 }
 
 /// Inserts a row whose columns have their values; returns it, or the one that was changed in its
-/// place.
+/// place. Where that could have been, a number follows the row that says so: `xmax`.
 fn insert_row(
     table: &Target,
     conflict: Option<&Conflict>,
@@ -69,7 +69,7 @@ fn insert_row(
     (pending, seen): (&mut Pending, &mut Seen),
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
-    let row = finished(table, row, run)?;
+    let mut row = finished(table, row, run)?;
     let stored = stored_row(table, &row, &run.environment.context())?;
     let mut tries = 0;
     loop {
@@ -92,7 +92,12 @@ fn insert_row(
                 return Err(of_row(table, error, &row, run));
             }
             Conflict::Update { .. } => match update(table, conflict, &row, (pending, seen), run)? {
-                InTheWay::Changed(updated) => return Ok(Some(updated)),
+                InTheWay::Changed(mut updated) => {
+                    // Transactions have such numbers, and none has 0.
+                    let transaction = run.environment.host.transaction as u32;
+                    updated.push(Datum::Oid(transaction.max(1)));
+                    return Ok(Some(updated));
+                }
                 InTheWay::Left => return Ok(None),
                 // The row has gone meanwhile.
                 InTheWay::Gone if is_named && tries < 10 => tries += 1,
@@ -100,11 +105,12 @@ fn insert_row(
             },
         }
     }
-    if matches!(conflict, Some(Conflict::Update { .. })) {
-        seen.insert(stored_key(table, &row));
-    }
     note_parents(table, &row, None, pending);
     note_keys(table, &row, None, pending);
+    if matches!(conflict, Some(Conflict::Update { .. })) {
+        seen.insert(stored_key(table, &row));
+        row.push(Datum::Oid(0));
+    }
     Ok(Some(row))
 }
 

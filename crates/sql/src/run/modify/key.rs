@@ -71,7 +71,12 @@ fn require(table: &Target, named: &(String, UniqueKey), row: Row, run: &mut Run<
         return Ok(());
     }
     if !is_put_off {
-        return Err(duplicate_key(table, named, &row, run));
+        return Err(duplicate_key(
+            table,
+            named,
+            &row,
+            &run.environment.context(),
+        ));
     }
     let violation = Violation {
         table: table.source.oid,

@@ -161,9 +161,20 @@ pub(in crate::run) fn of_row(
     run: &Run<'_>,
 ) -> SqlError {
     match duplicate(table, &error) {
-        Some(key) => duplicate_key(table, key, row, run),
+        Some(key) => duplicate_key(table, key, row, &run.environment.context()),
         None => named(table, error.into()),
     }
+}
+
+/// The error of a row whose primary key another row has.
+pub(in crate::run) fn duplicate_primary(
+    table: &Target,
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Option<SqlError> {
+    let mut keys = table.keys.iter();
+    let primary = keys.find(|(_, key)| key.index.is_none());
+    primary.map(|key| duplicate_key(table, key, row, context))
 }
 
 /// The error of a row whose key another row has.
@@ -171,11 +182,11 @@ pub(super) fn duplicate_key(
     table: &Target,
     (constraint, key): &(String, UniqueKey),
     row: &[Datum],
-    run: &Run<'_>,
+    context: &Context<'_>,
 ) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
     let mut found = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
-    if let Ok(text) = quoted_key_text(table, &key.columns, row, &run.environment.context()) {
+    if let Ok(text) = quoted_key_text(table, &key.columns, row, context) {
         found = found.detail(format!("Key {text} already exists."));
     }
     named(table, found).named(|names| names.constraint = Some(constraint.clone()))

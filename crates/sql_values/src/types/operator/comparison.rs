@@ -49,6 +49,22 @@ comparisons!(LESS_OR_EQUAL, "<=", Ordering::is_le);
 comparisons!(GREATER, ">", Ordering::is_gt);
 comparisons!(GREATER_OR_EQUAL, ">=", Ordering::is_ge);
 
+/// Numbers of transactions beside integers, which have the same bits.
+pub(super) const TRANSACTIONS: &[Function] = &[
+    Function::scalar("=", &[Xid, Int4], Bool, |_, a| Ok(is_transaction(a, true))),
+    Function::scalar("<>", &[Xid, Int4], Bool, |_, a| {
+        Ok(is_transaction(a, false))
+    }),
+];
+
+fn is_transaction(arguments: &[Datum], wanted: bool) -> Datum {
+    let Datum::Int4(number) = arguments[1] else {
+        return Datum::Null;
+    };
+    let is_same = arguments[0] == Datum::Oid(number.cast_unsigned());
+    Datum::Bool(is_same == wanted)
+}
+
 /// Compares dates and timestamps of two types as the one that says most.
 fn compare_moments(context: &CallContext<'_>, arguments: &[Datum]) -> Result<Ordering> {
     let kinds = [arguments[0].kind(), arguments[1].kind()];

@@ -28,6 +28,7 @@ const TABLES: &[&[Function]] = &[
     comparison::LESS_OR_EQUAL,
     comparison::GREATER,
     comparison::GREATER_OR_EQUAL,
+    comparison::TRANSACTIONS,
     number::INTEGERS,
     number::ALIKE,
     number::FLOATS,

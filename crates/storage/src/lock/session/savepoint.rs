@@ -1,7 +1,7 @@
 //! Savepoints: moments of a transaction back to which its locks can be given.
 //!
 //! Keys are in the order in which they were locked, so those since a savepoint are the last ones. A
-//! key that was shared at the savepoint and has become exclusive since is made shared again.
+//! key whose lock has become stronger since then gets the strength that it had.
 
 use super::LockSession;
 use crate::lock::mode::Strength;
@@ -95,8 +95,11 @@ impl LockSession {
     fn weaken_raised_since(&mut self, savepoint: u64) {
         for at in 0..self.owned.order.len() {
             let number = self.owned.order[at];
-            if self.owned.keys.get(number).raised > savepoint {
-                self.weaken_key(number);
+            let raises = &mut self.owned.keys.get_mut(number).raises;
+            let kept = raises.partition_point(|(at, _)| *at < savepoint);
+            if let Some(&(_, before)) = raises.get(kept) {
+                raises.truncate(kept);
+                self.weaken_key(number, before);
             }
         }
     }
@@ -107,19 +110,20 @@ impl LockSession {
         if let Some(number) = self.owned.keys.find(&name)
             && self.owned.keys.get(number).strength != Strength::Shared
         {
-            self.weaken_key(number);
+            self.owned.keys.get_mut(number).raises.clear();
+            self.weaken_key(number, Strength::Shared);
             self.wake_all();
         }
     }
 
-    fn weaken_key(&mut self, number: u32) {
+    fn weaken_key(&mut self, number: u32, strength: Strength) {
         let key = self.owned.keys.get_mut(number);
-        (key.strength, key.raised) = (Strength::Shared, 0);
+        key.strength = strength;
         let entry = key.entry;
         let name = self.owned.keys.name(number);
         let (shard, space) = (Queues::shard_of(name.hash), name.space);
         let heads = self.manager.queues.shard(shard);
-        heads.weaken(entry, self.id, Strength::Shared, &mut self.woken);
+        heads.weaken(entry, self.id, strength, &mut self.woken);
         if let Space::Tree(tree) = space {
             let session = self.id;
             let key = ExclusiveKey {

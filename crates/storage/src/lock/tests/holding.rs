@@ -131,6 +131,36 @@ fn a_conversion_that_fails_leaves_the_weaker_lock() {
 }
 
 #[test]
+fn a_key_is_as_weak_again_as_at_the_savepoint() {
+    use KeyMode::{Exclusive, KeyShare, NoKeyUpdate, Shared, Update};
+    let manager = manager();
+    let (mut session, mut other) = (hasty(&manager), hasty(&manager));
+    key(&mut session, 1, KeyShare).unwrap();
+    let first = session.savepoint();
+    key(&mut session, 1, Shared).unwrap();
+    let second = session.savepoint();
+    key(&mut session, 1, NoKeyUpdate).unwrap();
+    key(&mut session, 1, Exclusive).unwrap();
+    key(&mut session, 2, KeyShare).unwrap();
+    key(&mut session, 2, Exclusive).unwrap();
+    let mut allowed = |expected: &[KeyMode]| {
+        for mode in KEY_MODES {
+            let answer = granted(key(&mut other, 1, mode));
+            assert_eq!(answer, expected.contains(&mode), "{mode:?} of {expected:?}");
+            other.end();
+        }
+        let is_free = granted(key(&mut other, 2, Exclusive));
+        assert_eq!(is_free, !expected.is_empty());
+        other.end();
+    };
+    allowed(&[]);
+    session.release_since(second, PageId(99));
+    allowed(&[KeyShare, Shared, Update]);
+    session.release_since(first, PageId(99));
+    allowed(&[KeyShare, Shared, NoKeyUpdate, Update]);
+}
+
+#[test]
 fn keys_of_all_lengths_are_told_apart() {
     let manager = manager();
     let (mut first, mut second) = (hasty(&manager), hasty(&manager));

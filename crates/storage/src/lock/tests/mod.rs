@@ -34,7 +34,13 @@ const MODES: [Mode; 8] = [
     Mode::Exclusive,
     Mode::AccessExclusive,
 ];
-const KEY_MODES: [KeyMode; 3] = [KeyMode::Shared, KeyMode::Update, KeyMode::Exclusive];
+const KEY_MODES: [KeyMode; 5] = [
+    KeyMode::KeyShare,
+    KeyMode::Shared,
+    KeyMode::NoKeyUpdate,
+    KeyMode::Update,
+    KeyMode::Exclusive,
+];
 
 fn manager() -> Arc<LockManager> {
     LockManager::new(LockOptions {
