@@ -243,6 +243,13 @@ fn named(
             domain: is_domain.then_some(object.oid),
         });
     }
+    let name = if name == "nchar" && schema.is_none() && modifiers.is_empty() {
+        return text(Kind::Bpchar, Some(&ONE_CHARACTER));
+    } else if name == "nchar" && schema.is_none() {
+        "bpchar"
+    } else {
+        name
+    };
     let kind = match Kind::from_name(&cut(name.to_owned())) {
         Some(kind) if schema.is_none_or(|schema| schema == "pg_catalog") => kind,
         _ => return Err(no_type(name)),

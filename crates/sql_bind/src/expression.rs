@@ -4,17 +4,15 @@
 //! bound by recursion, whose depth is bounded.
 
 use super::lookup::ambiguous;
-use super::{Binder, ident_text};
+use super::{Binder, TypeName, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
 use sql_parse::Copied;
 use sqlparser::ast::{
-    self, AccessExpr, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript,
-    UnaryOperator,
+    self, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript, UnaryOperator,
 };
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// A power with another base; none if a tree is none.
@@ -59,7 +57,7 @@ impl Binder<'_> {
             Tree::Cast {
                 expr, data_type, ..
             } => {
-                let target = super::type_named(self.names, data_type)?;
+                let target = self.cast_target(data_type)?;
                 self.note_type(data_type);
                 let operand = self.expression(expr)?;
                 let span = expr.span();
@@ -87,6 +85,18 @@ impl Binder<'_> {
             Tree::Tuple(parts) => self.row(parts),
             Tree::Collate { expr, collation } => self.collate(expr, collation),
             _ => self.predicate(tree),
+        }
+    }
+
+    /// The type of a cast. Texts of the functions that read values are texts.
+    fn cast_target(&self, name: &ast::DataType) -> Result<TypeName> {
+        match name {
+            ast::DataType::Custom(own, modifiers)
+                if modifiers.is_empty() && super::object_name(own)?.1 == "cstring" =>
+            {
+                Ok(Kind::Text.plain().into())
+            }
+            name => super::type_named(self.names, name),
         }
     }
 
@@ -244,105 +254,8 @@ impl Binder<'_> {
         Ok(row)
     }
 
-    /// `table.column`, `schema.table.column`, or a field of a column that is a row.
-    fn compound(&mut self, names: &[Ident]) -> Result<Expr> {
-        let texts: Vec<String> = names.iter().map(ident_text).collect();
-        let span = Span::union_iter(names.iter().map(|name| name.span));
-        match texts.as_slice() {
-            // There is one database, whatever its name.
-            [schema, table, column] | [_, schema, table, column] => {
-                self.column_of((schema, table), column, span)
-            }
-            [table, column] => {
-                if !self.knows_table(table) {
-                    // `column.field` needs no brackets in some clients' statements.
-                    if let Ok(Some((found, _))) = self.find_column(None, table) {
-                        let row = self.column(None, table, names[0].span)?;
-                        return self.field(row, found.fields, column);
-                    }
-                }
-                self.column(Some(table), column, span)
-            }
-            _ => {
-                let message = "improper qualified name (too many dotted names)";
-                Err(self.at(span, SqlError::new(SqlState::SYNTAX_ERROR, message)))
-            }
-        }
-    }
-
-    /// A field of a row by its name; `known` are the fields of a row of no type of the catalogue.
-    fn field(&mut self, row: Expr, known: Option<Arc<RecordShape>>, name: &str) -> Result<Expr> {
-        let shape = match row.kind() {
-            Kind::Composite(oid) => self.context.names.row_shape(oid),
-            _ => row.fields().or(known),
-        };
-        let at = shape.as_ref().and_then(|shape| {
-            let mut names = shape.names.iter();
-            names.position(|field| &**field == name)
-        });
-        match (shape, at) {
-            (Some(shape), Some(at)) => Ok(Expr::Field(Box::new(row), at, shape.types[at])),
-            (Some(_), None) => {
-                let message = format!("could not identify column \"{name}\" in record data type");
-                Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
-            }
-            (None, _) => {
-                let kind = self.type_name(row.kind());
-                let message = format!(
-                    "column notation .{name} applied to type {kind}, which is not a composite type"
-                );
-                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
-            }
-        }
-    }
-
-    /// The fields of a column that is a row of no type of the catalogue.
-    fn fields_of(&self, tree: &Tree) -> Option<Arc<RecordShape>> {
-        let (table, name) = match tree {
-            Tree::Nested(inner) => return self.fields_of(inner),
-            Tree::Identifier(name) => (None, ident_text(name)),
-            Tree::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, name] => (Some(ident_text(table)), ident_text(name)),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let (column, _) = self.find_column(table.as_deref(), &name).ok()??;
-        column.fields
-    }
-
-    /// Subscripts, slices and fields.
-    fn access(&mut self, root: &Tree, chain: &[AccessExpr]) -> Result<Expr> {
-        // `table.column[1]` comes as a field of the row `table`; a table comes before a column of
-        // its name.
-        let (mut value, chain) = match (root, chain) {
-            (Tree::Identifier(table), [AccessExpr::Dot(Tree::Identifier(column)), rest @ ..])
-                if self.knows_table(&ident_text(table)) =>
-            {
-                (self.compound(&[table.clone(), column.clone()])?, rest)
-            }
-            _ => (self.expression(root)?, chain),
-        };
-        let mut known = self.fields_of(root);
-        let mut subscripts: Vec<&Subscript> = Vec::new();
-        for access in chain {
-            match access {
-                AccessExpr::Subscript(subscript) => subscripts.push(subscript),
-                AccessExpr::Dot(Tree::Identifier(name)) => {
-                    value = self.subscripted(value, &std::mem::take(&mut subscripts))?;
-                    value = self.field(value, known.take(), &ident_text(name))?;
-                }
-                AccessExpr::Dot(other) => {
-                    let instead = "Name the field.";
-                    return Err(SqlError::unsupported(format!("the field {other}"), instead));
-                }
-            }
-        }
-        self.subscripted(value, &subscripts)
-    }
-
     /// Elements of an array, or a part of it if one of the subscripts is a slice.
-    fn subscripted(&mut self, value: Expr, subscripts: &[&Subscript]) -> Result<Expr> {
+    pub(super) fn subscripted(&mut self, value: Expr, subscripts: &[&Subscript]) -> Result<Expr> {
         if subscripts.is_empty() {
             return Ok(value);
         }

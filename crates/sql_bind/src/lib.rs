@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `scope`, `lookup` | the columns that a part of a query sees, and how they are found by name |
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
+//! | `field` | fields of rows |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `recursion`, `lateral`, `view`, `select`, `window`, `order` | queries |
 //! | `from`, `source` | the rows that queries read |
@@ -48,6 +49,7 @@ mod current;
 mod data_type;
 mod expression;
 mod family;
+mod field;
 mod from;
 mod from_record;
 mod function;

@@ -78,19 +78,11 @@ impl Binder<'_> {
                 let message = format!("there is no parameter {text}");
                 SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
             })?;
-        if let Some(count) = self.routine {
-            let outermost = self.scopes.first().filter(|_| number <= count);
-            let column = outermost.and_then(|scope| scope.columns.get(number - 1));
-            let mut value = column
-                .map(|column| column.expression.clone())
-                .ok_or_else(|| {
-                    let message = format!("there is no parameter {text}");
-                    SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
-                })?;
-            for _ in 1..self.scopes.len() {
-                value = value.into_outer();
-            }
-            return Ok(value);
+        if self.routine.is_some() {
+            return self.argument_at(number - 1).ok_or_else(|| {
+                let message = format!("there is no parameter {text}");
+                SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
+            });
         }
         if self.parameters.len() < number {
             self.parameters.resize(number, None);
@@ -98,6 +90,27 @@ impl Binder<'_> {
         let known = self.parameters[number - 1];
         let data_type = known.unwrap_or(Type::from(Kind::Unknown));
         Ok(Expr::Parameter(number - 1, data_type))
+    }
+
+    /// An argument of the function whose query is bound, by its name.
+    pub(super) fn argument(&self, name: &str) -> Option<Expr> {
+        let arguments = self.scopes.first()?.columns.iter().take(self.routine?);
+        let mut names = arguments.map(|column| column.name.as_str());
+        self.argument_at(names.position(|own| own == name)?)
+    }
+
+    /// An argument of the function whose query is bound: a column of the outermost scope.
+    fn argument_at(&self, at: usize) -> Option<Expr> {
+        let columns = &self
+            .scopes
+            .first()
+            .filter(|_| Some(at) < self.routine)?
+            .columns;
+        let mut value = columns.get(at)?.expression.clone();
+        for _ in 1..self.scopes.len() {
+            value = value.into_outer();
+        }
+        Some(value)
     }
 }
 

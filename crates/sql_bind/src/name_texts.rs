@@ -9,6 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::system::{self, Routine};
 use crate::types::function::session::{EXPANDED, EXPANDED_FIELDS};
 use crate::types::{EnumLabel, Kind, Names, RecordShape};
+use sql_parse::cut;
 use std::sync::Arc;
 
 impl SessionNames {
@@ -173,7 +174,11 @@ impl Names for SessionNames {
     }
 
     fn object_oid(&self, kind: Kind, name: &str) -> Result<u32> {
-        let parts = parts_of(name);
+        let mut parts = parts_of(name);
+        // Those of other kinds have types in brackets after their names.
+        if matches!(kind, Kind::Regclass | Kind::Regnamespace | Kind::Regrole) {
+            parts = parts.into_iter().map(cut).collect();
+        }
         let (schema, last) = match parts.as_slice() {
             [name] => (None, name.as_str()),
             // Every name of a database means this one.

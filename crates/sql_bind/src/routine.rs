@@ -6,10 +6,12 @@
 use super::arguments::{Arguments, no_function};
 use super::scope::{Clause, Scope};
 use super::select::row_scope;
+use super::system::input_output;
 use super::{Binder, Bound, SessionNames, TextOrigin};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Limit, OutputColumn, Pending, Project, SubqueryTest, Values};
+use crate::types::kind::KINDS;
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
 use sqlparser::ast::{self, GroupByExpr, Query, SelectItem, SetExpr};
@@ -85,10 +87,12 @@ impl Binder<'_> {
         written: &ast::ObjectName,
         arguments: &Arguments,
     ) -> Result<Option<Expr>> {
-        let found = self.user_function((schema, name), written, arguments)?;
+        let found = self.user_function((schema, name), Some(written), arguments)?;
         match (found, arguments.values.as_slice()) {
             (None, [value]) if arguments.names.is_empty() => {
-                self.function_cast(name, value).transpose()
+                let found = self.function_cast(name, value);
+                let found = found.or_else(|| self.input_or_output(name, value));
+                found.transpose()
             }
             (None, _) if !arguments.names.is_empty() => {
                 let names = arguments.names.iter();
@@ -96,6 +100,51 @@ impl Binder<'_> {
             }
             (found, _) => Ok(found),
         }
+    }
+
+    /// `table.function`: the function over a row of the table, if it has no such column.
+    pub(super) fn column_or_function(
+        &mut self,
+        table: &str,
+        name: &str,
+        column: Result<Expr>,
+    ) -> Result<Expr> {
+        match &column {
+            Err(error) if error.state == SqlState::UNDEFINED_COLUMN && self.knows_table(table) => {}
+            _ => return column,
+        }
+        let row = self.row_value(table)?;
+        match self.function_of_row(row, name)? {
+            Some(value) => Ok(value),
+            None => column,
+        }
+    }
+
+    /// `(row).function`; none if there is no such function.
+    pub(super) fn function_of_row(&mut self, row: Expr, name: &str) -> Result<Option<Expr>> {
+        let arguments = Arguments {
+            values: vec![row],
+            ..Arguments::default()
+        };
+        self.user_function((None, name), None, &arguments)
+    }
+
+    /// A call of a function that reads values of a type from texts, or prints them.
+    fn input_or_output(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
+        let mut kinds = KINDS.iter().copied().filter(|kind| !kind.is_array());
+        let (kind, is_input) = kinds.find_map(|kind| {
+            let [input, output, ..] = input_output(kind);
+            (name == input || name == output).then_some((kind, name == input))
+        })?;
+        let (from, to) = match is_input {
+            true => (Kind::Text, kind),
+            false => (kind, Kind::Text),
+        };
+        if ![from, Kind::Unknown].contains(&value.kind()) {
+            return None;
+        }
+        let value = self.cast_to(value.clone(), from.plain());
+        Some(value.and_then(|value| self.cast_to(value, to.plain())))
     }
 
     pub(super) fn function_cast(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
@@ -107,7 +156,7 @@ impl Binder<'_> {
     fn user_function(
         &mut self,
         (schema, name): (Option<&str>, &str),
-        written: &ast::ObjectName,
+        written: Option<&ast::ObjectName>,
         arguments: &Arguments,
     ) -> Result<Option<Expr>> {
         let catalog = Arc::clone(&self.names.catalog);
@@ -141,7 +190,9 @@ impl Binder<'_> {
             [] => Ok(None),
             [one] => {
                 self.may_call(one.object)?;
-                self.note_object(written, one.object.oid, None);
+                if let Some(written) = written {
+                    self.note_object(written, one.object.oid, None);
+                }
                 let values = self.placed(one, &arguments.values)?;
                 self.inlined(one.object, one.body, values).map(Some)
             }

@@ -8,7 +8,7 @@ use super::own::{Handler, InlineBlock, Own, Words};
 use super::{LineIndex, Parsed, parse_any, tokens};
 use sql_values::condition::{Condition, conditions};
 use sql_values::error::{Result, SqlError, SqlState};
-use sqlparser::ast::Statement;
+use sqlparser::ast::{SetExpr, Statement};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// First words of statements that are no plain SQL, or not in a block.
@@ -199,7 +199,19 @@ fn statement(tokens: &[&TokenWithSpan], places: &LineIndex, text: &str) -> Resul
 /// Whether a statement has rows, which nobody takes in a block.
 fn answers_rows(parsed: &Parsed) -> bool {
     match &*parsed.statement {
-        Statement::Query(_) => true,
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Insert(changing) | SetExpr::Update(changing) | SetExpr::Delete(changing) => {
+                returns_rows(changing)
+            }
+            _ => true,
+        },
+        statement => returns_rows(statement),
+    }
+}
+
+/// Whether a change of rows returns them.
+fn returns_rows(statement: &Statement) -> bool {
+    match statement {
         Statement::Insert(insert) => insert.returning.is_some(),
         Statement::Update(update) => update.returning.is_some(),
         Statement::Delete(delete) => delete.returning.is_some(),

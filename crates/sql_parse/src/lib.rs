@@ -16,6 +16,7 @@
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `copied` | copies of parts of a tree, compiled once for all rooms |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
+//! | `missing` | `DROP ... IF EXISTS` of kinds of objects that do not exist here |
 //! | `natural` | joins that find their columns, with the columns that they have found |
 //! | `redact` | a text without its constants, for people who may not see them |
 //! | [`copy`] | rows as text: the formats of `COPY` |
@@ -37,6 +38,7 @@ mod domain;
 mod error;
 mod fingerprint;
 mod literal;
+mod missing;
 mod natural;
 mod own;
 mod owned;
@@ -52,7 +54,7 @@ pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use natural::without_natural;
 pub use own::{
-    Choice, Handler, IdentityChange, InlineBlock, Own, Path, Reindex, ReindexTarget,
+    Choice, DropMissing, Handler, IdentityChange, InlineBlock, Own, Path, Reindex, ReindexTarget,
     SequenceChange, SequenceOptions, TwoPhase, identity_change,
 };
 pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
@@ -241,9 +243,12 @@ const OF_TYPES: [&str; 9] = [
     "national",
 ];
 
-/// Names have at most 63 bytes.
+/// Bytes of the longest name.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// A name that is too long without its end.
 pub fn cut(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(63));
+    text.truncate(text.floor_char_boundary(NAME_BYTES_MAX));
     text
 }
 

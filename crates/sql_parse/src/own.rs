@@ -64,6 +64,8 @@ pub enum Own {
     CreateSchema(Vec<Arc<Statement>>),
     /// `CHECKPOINT`.
     Checkpoint,
+    /// `DROP ... IF EXISTS` of objects of a kind that does not exist here.
+    DropMissing(DropMissing),
     /// `ALTER DEFAULT PRIVILEGES`.
     DefaultPrivileges(DefaultPrivileges),
     /// Settings with which sessions begin.
@@ -149,6 +151,17 @@ pub struct Handler {
     pub conditions: Vec<Condition>,
     /// The statements that run then.
     pub statements: Vec<Parsed>,
+}
+
+/// `DROP ... IF EXISTS` of objects of a kind that does not exist here.
+#[derive(Clone, Debug)]
+pub struct DropMissing {
+    /// `DROP` and the words of the kind.
+    pub command: &'static str,
+    /// The objects, as a notice names them.
+    pub objects: Vec<String>,
+    /// The table that has them.
+    pub table: Option<Path>,
 }
 
 /// A step of a commit in two phases.
@@ -278,6 +291,12 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &LineIndex) -> Option<Resu
     if words.accept("DO") {
         return Some(words.block());
     }
+    if words.accept("DROP")
+        && let Some(dropped) = words.drop_missing()
+    {
+        return Some(dropped);
+    }
+    let mut words = Words::new(tokens, places);
     if words.accept("ALTER") && words.accept("SEQUENCE") {
         return Some(words.alter_sequence());
     }
@@ -436,7 +455,7 @@ impl<'w> Words<'w> {
     }
 
     /// The error of the next word, which cannot stand there.
-    fn unexpected(&self) -> SqlError {
+    pub(super) fn unexpected(&self) -> SqlError {
         match self.tokens.get(self.next) {
             Some(token) => error::near(token, self.places),
             None => SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"),

@@ -30,6 +30,8 @@
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
+//! | words that are names, such as `interval` and `top` | the same in quotes |
+//! | `NATIONAL CHARACTER`, `NCHAR VARYING` | `CHARACTER`, `CHAR VARYING` |
 //! | `ROWS FROM (f(), g())` | a function with a marked name |
 //! | names of columns before `AS` of a table | columns of a type |
 //! | `ON DELETE SET NULL (columns)` | a marked name before that of the other table |
@@ -64,6 +66,7 @@ mod query;
 mod row;
 mod search;
 mod table;
+mod unreserved;
 mod view;
 
 pub use row::shown_text;
@@ -669,7 +672,8 @@ impl<'t> Words<'t> {
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
                 "ROWS" => self.rows_from(at),
-                "INTERVAL" => self.interval_digits(at),
+                "INTERVAL" => self.interval(at),
+                "NATIONAL" | "NCHAR" => self.national(at),
                 "EXCLUDE" => self.excluded(at),
                 "PRECEDING" | "FOLLOWING" => self.frame_offset(at),
                 "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {
@@ -683,7 +687,7 @@ impl<'t> Words<'t> {
                 "WHERE" if self.is(at + 1, "CURRENT") && self.is(at + 2, "OF") => {
                     self.current_of(at + 1);
                 }
-                _ => {}
+                _ => self.unreserved(at),
             }
             at += 1;
         }

@@ -22,6 +22,7 @@ const SCRIPT: &[&str] = &[
     "INSERT INTO team VALUES (1, 'red'), (2, 'blue')",
     "BEGIN; CREATE TABLE person (id serial PRIMARY KEY, team integer REFERENCES team ON DELETE CASCADE, n numeric(8,2) CHECK (n > 0)); INSERT INTO person (team, n) VALUES (1, 2.5), (2, 3); COMMIT",
     "CREATE INDEX by_n ON person (n)",
+    "BEGIN; DROP INDEX by_n; CREATE INDEX by_n ON person (n, id); COMMIT",
     "CREATE UNIQUE INDEX by_double ON person ((n * 2)) WHERE team = 1",
     "CREATE VIEW shown AS SELECT id, n FROM person WHERE n > 1 WITH CHECK OPTION",
     "CREATE TYPE mood AS ENUM ('sad', 'ok')",

@@ -145,6 +145,56 @@ fn the_newest_notices_are_kept() {
     assert!(client.take_notices().is_empty());
 }
 
+/// Each object that goes with another one was told of by a notice of its own, and DROP of kinds
+/// that do not exist was refused.
+#[test]
+fn a_drop_tells_of_all_that_goes_or_is_missing_at_once() {
+    let (_scratch, mut client) = connected("typed-drops");
+    for text in [
+        "CREATE TABLE a (c int PRIMARY KEY)",
+        "CREATE TABLE b (x int REFERENCES a, y int REFERENCES a)",
+        "CREATE FUNCTION f(p a) RETURNS int LANGUAGE sql AS 'SELECT p.c'",
+    ] {
+        client.execute(text, Vec::new()).unwrap();
+    }
+    let mut told = |text: &str| -> Vec<(String, Option<String>)> {
+        client.execute(text, Vec::new()).unwrap();
+        let notices = client.take_notices().into_iter();
+        let texts = notices.map(|one| (one.content.message, one.content.detail));
+        texts.collect()
+    };
+    let lines = [
+        "drop cascades to constraint b_x_fkey on table b",
+        "drop cascades to constraint b_y_fkey on table b",
+        "drop cascades to function f(a)",
+    ];
+    let dropped = told("DROP TABLE a CASCADE");
+    assert_eq!(dropped.len(), 1);
+    assert_eq!(dropped[0].0, "drop cascades to 3 other objects");
+    let mut detail: Vec<&str> = dropped[0].1.as_deref().unwrap().lines().collect();
+    detail.sort_unstable();
+    assert_eq!(detail, lines);
+    told("CREATE VIEW v AS SELECT x FROM b");
+    let one = "drop cascades to view v".to_owned();
+    assert_eq!(told("ALTER TABLE b DROP x CASCADE"), [(one, None)]);
+
+    for (text, wanted) in [
+        (
+            "DROP TRIGGER IF EXISTS t ON b",
+            "trigger \"t\" for relation \"b\"",
+        ),
+        ("DROP RULE IF EXISTS t ON gone", "relation \"gone\""),
+        (
+            "DROP EVENT TRIGGER IF EXISTS e CASCADE",
+            "event trigger \"e\"",
+        ),
+        ("DROP AGGREGATE IF EXISTS s.a(int)", "aggregate s.a(int)"),
+    ] {
+        let wanted = format!("{wanted} does not exist, skipping");
+        assert_eq!(told(text), [(wanted, None)], "{text}");
+    }
+}
+
 /// The type of a list was that of its first number, which the others did not fit.
 #[test]
 fn a_list_of_numbers_has_the_type_of_all() {

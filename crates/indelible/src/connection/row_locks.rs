@@ -145,7 +145,7 @@ fn name_of(kind: u64, key: &KeyBuf) -> KeyBuf {
 
 /// A lock of a transaction that an earlier version has prepared, as it is taken now. That version
 /// locked key and content of a row by names of their own; in a name of full length they cannot be
-/// told apart, so what either may be is locked.
+/// distinguished, so what either may be is locked.
 pub(super) fn of_earlier(key: KeyBuf, mode: KeyMode) -> Vec<(KeyBuf, KeyMode)> {
     let last = key.last().copied();
     if key.len() == MAX_KEY_WORDS {

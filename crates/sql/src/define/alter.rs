@@ -336,7 +336,7 @@ impl Session {
         let mut gone = gone.iter();
         gone.try_for_each(|name| self.drop_constraint_named(oid, name, true, cascade))?;
         let what = format!("column {name} of table {table}");
-        self.drop_users(oid, (&what, &what), cascade, |columns| {
+        self.drop_users(oid, (&what, &what), cascade, |_, columns| {
             columns.contains(&at)
         })?;
         self.drop_forms_of(oid, at)?;
@@ -498,7 +498,8 @@ impl Session {
             AlterColumnOperation::SetDefault { value } => {
                 let text = self.kept_text(value, DEFAULT)?;
                 self.check_text(&text, (&table, &[]), Some((data_type, name)), false)?;
-                table_body(&mut object)?.columns[at].default = Some(text);
+                let is_null = self.is_null_default(value, &body.columns[at])?;
+                table_body(&mut object)?.columns[at].default = (!is_null).then_some(text);
             }
             AlterColumnOperation::DropDefault => body.columns[at].default = None,
             AlterColumnOperation::DropNotNull => {

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::Loose;
 use indelible::TableLock;
-use sql_parse::object_name;
+use sql_parse::{NAME_BYTES_MAX, cut, object_name};
 use sqlparser::ast::ObjectName;
 use std::sync::Arc;
 
@@ -264,19 +264,35 @@ impl Session {
 
     /// A name for a part of a table: its parts joined, with a number if that is taken.
     pub(crate) fn free_name(&self, namespace: Oid, parts: &[&str], taken: &[String]) -> String {
-        let suffix = parts.last().copied().unwrap_or_default();
-        let stem = parts[..parts.len().saturating_sub(1)].join("_");
-        for number in 0.. {
-            let end = match number {
-                0 => format!("_{suffix}"),
-                number => format!("_{suffix}{number}"),
-            };
-            let room = stem.floor_char_boundary(63 - end.len());
-            let name = format!("{}{end}", &stem[..room]);
-            if !taken.contains(&name) && !self.is_taken(namespace, &name) {
-                return name;
+        let is_free = |name: &String| !taken.contains(name) && !self.is_taken(namespace, name);
+        names_of(parts).find(is_free).unwrap_or_default()
+    }
+}
+
+/// Names for a part of a table: the table, its columns and a word, which gets a number from the
+/// second name on. Where they are too long, the longer one of the table and its columns is cut.
+pub(super) fn names_of<'p>(parts: &'p [&str]) -> impl Iterator<Item = String> + 'p {
+    let (table, columns, word) = match parts {
+        [table, columns @ .., word] => (*table, columns.join("_"), *word),
+        _ => ("", String::new(), ""),
+    };
+    let columns = cut(columns);
+    (0_u32..).map(move |number| {
+        let end = match number {
+            0 => format!("_{word}"),
+            number => format!("_{word}{number}"),
+        };
+        let between = if columns.is_empty() { "" } else { "_" };
+        let room = NAME_BYTES_MAX.saturating_sub(end.len() + between.len());
+        let (mut first, mut second) = (table.len(), columns.len());
+        while first + second > room {
+            match first > second {
+                true => first -= 1,
+                false => second -= 1,
             }
         }
-        stem
-    }
+        let first = &table[..table.floor_char_boundary(first)];
+        let second = &columns[..columns.floor_char_boundary(second)];
+        format!("{first}{between}{second}{end}")
+    })
 }

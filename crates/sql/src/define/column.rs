@@ -12,7 +12,7 @@ use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{Copied, has_subquery, ident_text, is_same, parse_expression, stored_text};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
-    ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint,
+    ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint, Value,
 };
 
 /// A primary key or a unique one, as it is written.
@@ -160,7 +160,11 @@ impl Session {
         match option {
             ColumnOption::Null => column.not_null = false,
             ColumnOption::NotNull => column.not_null = true,
-            ColumnOption::Default(value) => column.default = Some(self.kept_text(value, DEFAULT)?),
+            ColumnOption::Default(value) => {
+                let is_null = self.is_null_default(value, column)?;
+                let text = self.kept_text(value, DEFAULT)?;
+                column.default = (!is_null).then_some(text);
+            }
             ColumnOption::PrimaryKey(key) => {
                 let deferral = key.characteristics.as_ref();
                 let key = WrittenKey::new(own_name, vec![name], deferral)?;
@@ -237,6 +241,27 @@ impl Session {
                 ))
             }
         }
+    }
+
+    /// Whether a default is a NULL of a column's own type, which is none. Others are kept, as they
+    /// are in PostgreSQL: one of a domain counts instead of the domain's own default.
+    pub(super) fn is_null_default(&self, value: &Expr, column: &Column) -> Result<bool> {
+        let value = match value {
+            Expr::Nested(inner) => return self.is_null_default(inner, column),
+            Expr::Cast {
+                expr, data_type, ..
+            } => {
+                let target = type_named(&self.environment.names, data_type)?;
+                if target.data_type != column.data_type.kind.plain() || target.domain.is_some() {
+                    return Ok(false);
+                }
+                expr
+            }
+            value => value,
+        };
+        let is_null = matches!(value, Expr::Value(value) if value.value == Value::Null);
+        let is_plain = column.domain.is_none() && column.data_type.modifier == -1;
+        Ok(is_null && is_plain)
     }
 
     /// Checks that an expression of the catalogue can be bound over columns of a table. Returns the

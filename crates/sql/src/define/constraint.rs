@@ -10,7 +10,7 @@ use crate::plan::Expr;
 use crate::session::Session;
 use crate::state::{Loose, quoted};
 use crate::types::text_io;
-use sql_parse::ident_text;
+use sql_parse::{cut, ident_text};
 use sqlparser::ast::{Ident, TableConstraint};
 use std::sync::Arc;
 
@@ -366,11 +366,11 @@ impl Session {
         let mut object = self.altered(oid)?;
         let table = object.name.clone();
         let body = table_body(&mut object)?;
-        let Some(at) = body
-            .constraints
-            .iter()
-            .position(|constraint| constraint.name == name)
-        else {
+        // Earlier builds have made names that are longer than those of statements.
+        let all = &body.constraints;
+        let at = all.iter().position(|one| one.name == name);
+        let at = at.or_else(|| all.iter().position(|one| cut(one.name.clone()) == name));
+        let Some(at) = at else {
             if if_exists {
                 let message = format!(
                     "constraint \"{name}\" of relation \"{table}\" does not exist, skipping"
@@ -382,14 +382,17 @@ impl Session {
         };
         let old = body.clone();
         let constraint = body.constraints.remove(at);
-        let (columns, is_primary) = match &constraint.rule {
-            Rule::Primary { columns, .. } => (columns.clone(), true),
-            Rule::Unique { columns, .. } => (columns.clone(), false),
+        let is_primary = match &constraint.rule {
+            Rule::Primary { .. } => true,
+            Rule::Unique { .. } => false,
             Rule::Check { .. } | Rule::Foreign(_) => return self.put(object, None),
         };
         let what = format!("constraint {name} on table {table}");
         let needed = (what.as_str(), &*format!("index {name}"));
-        self.drop_users(oid, needed, cascade, |used| used == columns)?;
+        self.drop_users(oid, needed, cascade, |made, used| {
+            let key = old.key_of_reference(made, used);
+            key.is_some_and(|index| index.name == name)
+        })?;
         let body = table_body(&mut object)?;
         body.indexes.retain(|index| index.name != name);
         if is_primary {

@@ -3,6 +3,7 @@
 //! A new condition is tested on all values of the domain in tables, unless it is `NOT VALID`. A
 //! domain that was made of this one has the conditions of that time.
 
+use super::change::names_of;
 use super::column::{CHECK, DEFAULT};
 use crate::catalog::{Body, Column, DomainBody, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
@@ -84,18 +85,10 @@ fn place_of(domain: &DomainBody, name: &str) -> Option<usize> {
 }
 
 /// The usual name of a further check.
-fn free_name(domain: &str, body: &DomainBody) -> String {
-    let mut number = 0_usize;
-    loop {
-        let name = match number {
-            0 => format!("{domain}_check"),
-            number => format!("{domain}_check{number}"),
-        };
-        if place_of(body, &name).is_none() {
-            return name;
-        }
-        number += 1;
-    }
+pub(super) fn free_name(domain: &str, body: &DomainBody) -> String {
+    let parts = [domain, "check"];
+    let free = names_of(&parts).find(|name| place_of(body, name).is_none());
+    free.unwrap_or_default()
 }
 
 fn missing(name: &str, domain: &str) -> SqlError {

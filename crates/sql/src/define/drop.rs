@@ -4,15 +4,13 @@
 //! would have to go.
 
 use super::role::refused;
-use crate::catalog::{
-    Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody, is_typed,
-};
+use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::Loose;
-use crate::types::{Kind, Type};
-use sql_parse::object_name;
+use crate::state::{Loose, SessionNames};
+use crate::types::{Kind, Names as _, Type};
+use sql_parse::{DropMissing, Path, object_name};
 use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
 use std::sync::Arc;
 
@@ -65,6 +63,28 @@ pub(super) fn drop_domain(session: &mut Session, domain: &DropDomain) -> Result<
     Ok(Completion::new("DROP DOMAIN"))
 }
 
+/// Tells that there are no objects of a kind that does not exist here.
+pub(super) fn drop_missing(session: &mut Session, missing: &DropMissing) -> Result<Completion> {
+    session.begin_definition()?;
+    let kind = missing.command.trim_start_matches("DROP ").to_lowercase();
+    let mut of_table = String::new();
+    if let Some(Path { schema, name }) = &missing.table {
+        let names = &session.environment.names;
+        let found = names.find(Names::Relations, schema.as_deref(), name);
+        if found.is_none() {
+            let notice = format!("relation \"{name}\" does not exist, skipping");
+            session.environment.host.notice(notice);
+            return Ok(Completion::new(missing.command));
+        }
+        of_table = format!(" for relation \"{name}\"");
+    }
+    for object in &missing.objects {
+        let notice = format!("{kind} {object}{of_table} does not exist, skipping");
+        session.environment.host.notice(notice);
+    }
+    Ok(Completion::new(missing.command))
+}
+
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
     matches!(
         (&object.body, kind),
@@ -90,12 +110,15 @@ fn is_kind(object: &Object, kind: ObjectType) -> bool {
 }
 
 /// The kind and the name of an object, as errors tell them.
-pub(super) fn label_of(object: &Object) -> String {
-    let (kind, name) = (object.kind_name(), &object.name);
+pub(super) fn label_of(names: &SessionNames, object: &Object) -> String {
+    let (kind, name) = (object.kind_name(), names.visible_name(object));
     match &object.body {
         Body::Function(body) => {
             let arguments = body.arguments.iter();
-            let types = arguments.map(|(_, data_type)| data_type.to_string());
+            let types = arguments.map(|(_, data_type)| {
+                let of_user = names.type_name(data_type.kind);
+                of_user.unwrap_or_else(|| data_type.to_string())
+            });
             format!("{kind} {name}({})", types.collect::<Vec<_>>().join(","))
         }
         _ => format!("{kind} {name}"),
@@ -219,7 +242,7 @@ impl Session {
         }
         dependents.extend(self.dependents(object.oid));
         if !dependents.is_empty() && !cascade {
-            let needed = label_of(object);
+            let needed = label_of(&self.environment.names, object);
             let message = format!("cannot drop {needed} because other objects depend on it");
             let detail: Vec<String> = dependents
                 .iter()
@@ -232,9 +255,7 @@ impl Session {
             );
         }
         for (what, dependent) in dependents {
-            self.environment
-                .host
-                .notice(format!("drop cascades to {what}"));
+            self.environment.host.cascades.push(what);
             self.drop_dependent(dependent, object.oid)?;
         }
         self.refuse_readers(object, "DROP TABLE")?;
@@ -370,12 +391,12 @@ impl Session {
         oid: Oid,
         (what, needed): (&str, &str),
         cascade: bool,
-        reads: impl Fn(&[usize]) -> bool,
+        reads: impl Fn(Oid, &[usize]) -> bool,
     ) -> Result<()> {
         let users: Vec<(Oid, Oid, String)> = self
             .catalog()
             .references_to(oid)
-            .filter(|(.., foreign)| reads(&foreign.parent_columns))
+            .filter(|(_, constraint, foreign)| reads(constraint.oid, &foreign.parent_columns))
             .filter(|(child, constraint, _)| {
                 let written_for = self.catalog().written_for(child, constraint);
                 written_for.oid == child.oid
@@ -400,7 +421,7 @@ impl Session {
         }
         for (child, constraint, user) in users {
             let host = &mut self.environment.host;
-            host.notice(format!("drop cascades to {user}"));
+            host.cascades.push(user);
             self.drop_constraint(child, constraint)?;
         }
         Ok(())
@@ -440,25 +461,13 @@ impl Session {
             let hint = format!("You can drop constraint {name} on table {table} instead.");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
         }
-        let columns = |index: &Index| {
-            let mut columns = index.columns.clone();
-            columns.sort_unstable();
-            columns
-        };
         self.refuse_readers(&object, "DROP INDEX")?;
         self.lock_alone(object.oid)?;
-        let gone = body.indexes.iter().find(|index| index.name == name);
-        if let Some(gone) = gone.filter(|index| index.is_unique).map(columns) {
-            let mut uniques = body.indexes.iter().filter(|index| index.is_unique);
-            if !uniques.any(|index| index.name != name && columns(index) == gone) {
-                let what = format!("index {name}");
-                self.drop_users(object.oid, (&what, &what), cascade, |used| {
-                    let mut used = used.to_vec();
-                    used.sort_unstable();
-                    used == gone
-                })?;
-            }
-        }
+        let what = format!("index {name}");
+        self.drop_users(object.oid, (&what, &what), cascade, |made, used| {
+            let key = body.key_of_reference(made, used);
+            key.is_some_and(|index| index.name == name)
+        })?;
         let object = self.catalog().object(object.oid).cloned().unwrap_or(object);
         let mut object = Object::clone(&object);
         let Body::Table(body) = &mut object.body else {
@@ -559,15 +568,15 @@ impl Session {
         let names = &self.environment.names;
         let arguments = match &object.body {
             Body::Function(_) => {
-                let label = label_of(object);
+                let label = label_of(names, object);
                 label.find('(').map(|at| label[at..].to_owned())
             }
             _ => None,
         };
         let (kind, name) = (object.kind_name(), names.visible_name(object));
         let arguments = arguments.unwrap_or_default();
-        let notice = format!("drop cascades to {kind} {name}{arguments}");
-        self.environment.host.notice(notice);
+        let what = format!("{kind} {name}{arguments}");
+        self.environment.host.cascades.push(what);
     }
 }
 

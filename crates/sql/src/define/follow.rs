@@ -327,7 +327,8 @@ impl Session {
             let is_named = is_named && function.defaults.iter().any(names_it);
             is_other && (function.has_type(wanted) || is_named)
         });
-        let users = objects.map(|object| (label_of(object), Dependent::Object(object.oid)));
+        let names = &self.environment.names;
+        let users = objects.map(|object| (label_of(names, object), Dependent::Object(object.oid)));
         users.collect()
     }
 
@@ -387,8 +388,8 @@ impl Session {
         }
         for view in readers {
             if self.catalog().object(view.oid).is_some() {
-                let notice = format!("drop cascades to view {}", view.name);
-                self.environment.host.notice(notice);
+                let what = format!("view {}", view.name);
+                self.environment.host.cascades.push(what);
                 self.drop_with_dependents(&view, true)?;
             }
         }

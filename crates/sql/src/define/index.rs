@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Loose, distinct_names, quoted};
 use crate::types::{Kind, Type, storage};
-use indelible::{TableLock, Uniqueness};
+use indelible::{TableDef, TableLock, Uniqueness};
 use sql_bind::{Binder, row_scope};
 use sql_parse::{Copied, LineIndex, ONLY, ident_text, mark_of, object_name};
 use sqlparser::ast::{
@@ -310,18 +310,29 @@ impl Session {
             .map(|&at| below.columns[at].name.clone());
         let names: Vec<String> = names.collect();
         let names = names.iter().map(String::as_str);
+        let own = self.index_below(&below, &index.name);
         self.transaction.loose.push(Loose::Index {
             table: body.physical.clone(),
-            index: index.name.clone(),
+            index: own.clone(),
         });
-        let database = self.sql.database();
-        let built = database.create_index(&handle, &index.name, names, uniqueness);
+        let built = (self.sql.database()).create_index(&handle, &own, names, uniqueness);
         built.map_err(|error| of_build(error.into(), &index.name))?;
+        index.physical = Some(own);
         let mut object = object.clone();
         if let Body::Table(body) = &mut object.body {
             body.indexes.push(index);
         }
         self.put(object, None)
+    }
+
+    /// The name of a new index of a table below. An index that a transaction drops keeps its own
+    /// until the commit, and one that is renamed keeps it for ever.
+    fn index_below(&self, table: &TableDef, name: &str) -> String {
+        let mut name = name.to_owned();
+        while table.index(&name).is_some() {
+            name = format!("#{}", self.sql.next_oid(1));
+        }
+        name
     }
 
     /// Builds an index that needs hidden columns. Keys that are expressions, or of a part of the
@@ -352,9 +363,9 @@ impl Session {
             return Ok(());
         };
         for key in keys {
-            let (data_type, is_expression) = match key {
-                IndexKey::Column(at, _) => (old.columns[*at].data_type, false),
-                IndexKey::Expression(_, data_type, _) => (*data_type, true),
+            let data_type = match key {
+                IndexKey::Column(at, _) => old.columns[*at].data_type,
+                IndexKey::Expression(_, data_type, _) => *data_type,
             };
             let text = key.text();
             let value = match &predicate {
@@ -366,11 +377,10 @@ impl Session {
                 continue;
             }
             index.columns.push(body.columns.len() + body.hidden.len());
-            let label = if is_expression { text } else { key.label() };
             body.hidden.push(Hidden {
                 data_type,
                 value: Some(value),
-                label,
+                label: text,
                 keeps: None,
             });
         }
@@ -568,7 +578,7 @@ pub(super) fn check_ordered(kind: Kind) -> Result<()> {
 }
 
 fn refuse(create: &CreateIndex) -> Result<()> {
-    if let None | Some(IndexType::BTree | IndexType::Hash) = &create.using {
+    if let None | Some(IndexType::BTree | IndexType::Hash | IndexType::BRIN) = &create.using {
         return Ok(());
     }
     let instead = "Use a btree index.";

@@ -130,7 +130,11 @@ impl Session {
             }
             let taken = body.constraint_names();
             let name = match taken.contains(&constraint.name) {
-                true => self.free_constraint(&[&constraint.name], &taken),
+                true => {
+                    let mut numbered = (1..).map(|number| format!("{}{number}", constraint.name));
+                    let free = numbered.find(|name| !taken.contains(name));
+                    free.unwrap_or_default()
+                }
                 false => constraint.name.clone(),
             };
             body.constraints.push(Constraint {

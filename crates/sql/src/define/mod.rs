@@ -67,6 +67,20 @@ pub(crate) fn run(
     parsed: &Parsed,
     statement: &Statement,
 ) -> Result<Option<Completion>> {
+    let completion = define(session, parsed, statement);
+    let host = &mut session.environment.host;
+    match &completion {
+        Ok(_) => host.tell_cascades(),
+        Err(_) => host.cascades.clear(),
+    }
+    completion
+}
+
+fn define(
+    session: &mut Session,
+    parsed: &Parsed,
+    statement: &Statement,
+) -> Result<Option<Completion>> {
     if let Some(own) = &parsed.own {
         return own_statement(session, parsed, own).map(Some);
     }
@@ -163,6 +177,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         Own::SessionDefaults(written) => defaults::settings(session, written),
         Own::ReassignOwned { from, to } => defaults::reassign(session, from, to),
         Own::DropOwned { roles, cascade } => defaults::drop_owned(session, roles, *cascade),
+        Own::DropMissing(missing) => drop::drop_missing(session, missing),
         Own::Checkpoint => {
             let role = session.environment.names.role;
             if !session.catalog().is_superuser(role) {

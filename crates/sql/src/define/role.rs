@@ -170,8 +170,11 @@ impl Session {
 
     fn alter_role(&mut self, name: &Ident, operation: &AlterRoleOperation) -> Result<()> {
         self.begin_definition()?;
-        let name = ident_text(name);
-        let role = self.known_role(&name)?;
+        let mut name = ident_text(name);
+        let role = self.role_of_word(&name)?;
+        if let Some(own) = self.catalog().role_name(role) {
+            own.clone_into(&mut name);
+        }
         if matches!(operation, AlterRoleOperation::RenameRole { .. }) {
             let (own, session) = (
                 self.environment.names.role,

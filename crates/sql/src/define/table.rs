@@ -337,13 +337,8 @@ impl Session {
 
     /// A name for a constraint that makes no relation.
     pub(super) fn free_constraint(&self, parts: &[&str], taken: &[String]) -> String {
-        let stem = parts.join("_");
-        let mut numbered = (0_u32..).map(|number| match number {
-            0 => stem.clone(),
-            number => format!("{stem}{number}"),
-        });
-        let free = numbered.find(|name| !taken.contains(name));
-        free.unwrap_or(stem)
+        let free = super::change::names_of(parts).find(|name| !taken.contains(name));
+        free.unwrap_or_default()
     }
 
     /// A foreign key as it is written.
@@ -514,7 +509,15 @@ impl Session {
             }
         };
         body.keep_forms();
-        let definition = definition_below(body)?;
+        let mut definition = definition_below(body)?;
+        if !body.key.is_empty() && definition.validate().is_err() {
+            // Each index of the table below has its key too, and a number of the row is shorter.
+            body.key.clear();
+            for index in &mut body.indexes {
+                index.physical = Some(index.name.clone());
+            }
+            definition = definition_below(body)?;
+        }
         self.transaction
             .loose
             .push(Loose::Table(body.physical.clone()));

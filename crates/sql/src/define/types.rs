@@ -206,11 +206,7 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         }
         let text = session.domain_check(&check.expr, domain.base)?;
         let own = check.name.as_ref().map(ident_text);
-        let number = domain.checks.len();
-        let own = own.unwrap_or_else(|| match number {
-            0 => format!("{name}_check"),
-            number => format!("{name}_check{number}"),
-        });
+        let own = own.unwrap_or_else(|| super::domain::free_name(&name, &domain));
         domain.checks.push((own, text));
     }
     let oid = session.sql.next_oid(1);

@@ -495,10 +495,12 @@ impl Session {
     /// Drops the indexes that were made and are undone: unique ones would count until the end.
     fn sweep_undone(&mut self) {
         let committed = self.sql.catalog();
-        let own = Arc::clone(self.catalog());
+        let savepoints = &self.transaction.savepoints;
         let is_undone = |loose: &mut Loose| match loose {
             Loose::Index { table, index } => {
-                !own.uses_index(table, index) && !committed.uses_index(table, index)
+                let mut kept = savepoints.iter().map(|one| &one.catalog);
+                let is_kept = kept.any(|catalog| catalog.uses_index(table, index));
+                !is_kept && !committed.uses_index(table, index)
             }
             _ => false,
         };

@@ -143,6 +143,7 @@ impl Session {
                     sequences: SessionSequences::default(),
                     row_places: RowPlaces::default(),
                     notices: Vec::new(),
+                    cascades: Vec::new(),
                     changes: Vec::new(),
                     deadline: None,
                     database: crate::catalog::OWNER_NAME.to_owned(),

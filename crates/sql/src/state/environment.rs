@@ -64,6 +64,9 @@ impl Environment {
     }
 }
 
+/// Objects that a notice of a cascade names at most.
+const CASCADES_MAX: usize = 100;
+
 /// State that functions of the session use and change.
 pub(crate) struct HostState {
     pub(crate) sql: Arc<Sql>,
@@ -74,6 +77,8 @@ pub(crate) struct HostState {
     /// Places of rows that the transaction has seen.
     pub(crate) row_places: RowPlaces,
     pub(crate) notices: Vec<Notice>,
+    /// Objects that the statement drops with others, which are told at once.
+    pub(crate) cascades: Vec<String>,
     /// Settings that `set_config` has changed: name, value, and whether for the transaction only.
     /// Functions see them at once; names and conversions follow them after the statement.
     pub(crate) changes: Vec<(String, String, bool)>,
@@ -196,6 +201,26 @@ impl HostState {
     pub(crate) fn notice(&mut self, message: impl Into<String>) {
         let content = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message);
         self.tell(Severity::Notice, content);
+    }
+
+    /// Tells which objects the statement has dropped with others.
+    pub(crate) fn tell_cascades(&mut self) {
+        let all = std::mem::take(&mut self.cascades);
+        let lines = all.iter().map(|one| format!("drop cascades to {one}"));
+        let mut lines: Vec<String> = lines.take(CASCADES_MAX).collect();
+        match all.len() {
+            0 => {}
+            1 => self.notice(lines.concat()),
+            count => {
+                if let Some(more) = count.checked_sub(CASCADES_MAX).filter(|more| *more > 0) {
+                    let what = if more == 1 { "object" } else { "objects" };
+                    lines.push(format!("and {more} other {what} (see server log for list)"));
+                }
+                let message = format!("drop cascades to {count} other objects");
+                let content = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message);
+                self.tell(Severity::Notice, content.detail(lines.join("\n")));
+            }
+        }
     }
 
     /// Keeps a warning for the client.

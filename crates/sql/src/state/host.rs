@@ -11,6 +11,7 @@ use crate::types::{Context, Datum, Host, Kind};
 use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
 use sql_bind::SessionNames;
 use sql_values::setting::is_hidden;
+use std::env::consts::{ARCH, OS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,10 +67,11 @@ impl Host for HostCall<'_> {
                 Ok(self.role_name(&Datum::Oid(self.names.role)))
             }
             "session_user" => Ok(self.role_name(&Datum::Oid(self.session.session_role))),
-            "version" => Ok(Datum::text(concat!(
-                "PostgreSQL 15.0 (Indelible ",
+            // Some clients cut the text after ` on `.
+            "version" => Ok(Datum::text(format!(
+                "PostgreSQL 15.0 (Indelible {}) on {ARCH}-{OS}, {}-bit",
                 env!("CARGO_PKG_VERSION"),
-                ")"
+                usize::BITS
             ))),
             "pg_get_userbyid" => Ok(self.role_name(&arguments[0])),
             _ => self.about(context, function, arguments),

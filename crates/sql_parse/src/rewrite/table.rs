@@ -90,22 +90,19 @@ impl Words<'_> {
         }
     }
 
-    /// Digits of seconds before the literal of an interval.
-    pub(super) fn interval_digits(&mut self, at: usize) {
-        let is_literal = self.is_token(at + 1, &Token::LParen)
-            && self.is_token(at + 3, &Token::RParen)
-            && matches!(self.token(at + 4), Some(Token::SingleQuotedString(_)));
-        let Some(digits @ Token::Number(..)) = self.token(at + 2).filter(|_| is_literal) else {
-            return;
+    /// Types of national characters, which are those of all others.
+    pub(super) fn national(&mut self, at: usize) {
+        const BEFORE_NAMES: [&str; 3] = ["ADD", "COLUMN", "EXISTS"];
+        let is_type = match at.checked_sub(1).and_then(|before| self.token(before)) {
+            Some(Token::Word(_)) => !self.is_any(at - 1, &BEFORE_NAMES),
+            Some(Token::DoubleColon) => true,
+            _ => false,
         };
-        self.replace(at + 1..at + 4, &[]);
-        let second = [
-            Token::make_keyword("SECOND"),
-            Token::LParen,
-            digits.clone(),
-            Token::RParen,
-        ];
-        self.replace(at + 5..at + 5, &second);
+        if self.is(at, "NCHAR") && self.is(at + 1, "VARYING") {
+            self.replace(at..at + 1, &[Token::make_keyword("CHAR")]);
+        } else if is_type && self.is_any(at + 1, &["CHAR", "CHARACTER"]) {
+            self.replace(at..at + 1, &[]);
+        }
     }
 
     /// The end of `LIMIT`, `OFFSET` and `FETCH` after the clause of a lock, which the parser takes

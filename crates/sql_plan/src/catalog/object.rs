@@ -568,6 +568,19 @@ impl TableBody {
         own.map_or(Deferral::Never, |constraint| constraint.rule.deferral())
     }
 
+    /// The key that a foreign key to these columns needs: the oldest one that was there when it was
+    /// made.
+    pub fn key_of_reference(&self, made: Oid, columns: &[usize]) -> Option<&Index> {
+        let is_of_all = |index: &Index| {
+            let mut own = index.columns.iter();
+            index.columns.len() == columns.len() && own.all(|at| columns.contains(at))
+        };
+        let keys = self.indexes.iter().filter(|index| {
+            index.is_unique && is_of_all(index) && self.deferral(index) == Deferral::Never
+        });
+        keys.min_by_key(|index| (index.oid > made, index.oid))
+    }
+
     /// The position of a column by its name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

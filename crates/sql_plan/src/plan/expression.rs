@@ -225,10 +225,14 @@ impl Expr {
             | Self::IsTruth(..)
             | Self::IsDistinct(..)
             | Self::Quantified(_) => Kind::Bool.plain(),
-            Self::Case(_, otherwise) => otherwise.data_type(),
-            Self::Coalesce(parts) | Self::Extreme(parts, _) => {
-                parts.first().map_or(Kind::Text.plain(), Self::data_type)
+            Self::Case(branches, otherwise) => {
+                let values = branches.iter().map(|(_, value)| value);
+                common_type(otherwise.data_type(), values)
             }
+            Self::Coalesce(parts) | Self::Extreme(parts, _) => match parts.as_slice() {
+                [first, rest @ ..] => common_type(first.data_type(), rest),
+                [] => Kind::Text.plain(),
+            },
             Self::Row(..) => Kind::Record.plain(),
             Self::Subquery(subquery) => subquery.data_type,
         }
@@ -236,7 +240,13 @@ impl Expr {
 
     /// Its kind.
     pub fn kind(&self) -> Kind {
-        self.data_type().kind
+        match self {
+            Self::Case(_, otherwise) => otherwise.kind(),
+            Self::Coalesce(parts) | Self::Extreme(parts, _) => {
+                parts.first().map_or(Kind::Text, Self::kind)
+            }
+            _ => self.data_type().kind,
+        }
     }
 
     /// Whether another expression gives the same value for the same row, as far as their forms
@@ -306,5 +316,14 @@ impl Expr {
             }
             _ => false,
         }
+    }
+}
+
+/// The type of values of one kind: with the modifier of the first one, if all others have it too.
+fn common_type<'e>(first: Type, rest: impl IntoIterator<Item = &'e Expr>) -> Type {
+    let mut rest = rest.into_iter();
+    match first.modifier == -1 || rest.all(|one| one.data_type().modifier == first.modifier) {
+        true => first,
+        false => first.kind.plain(),
     }
 }

@@ -153,7 +153,7 @@ fn table_constraint(
         Rule::Foreign(foreign) => ("f", foreign.columns.clone(), Some(foreign), None),
     };
     let index = match foreign {
-        Some(foreign) => from.index_of_key(foreign),
+        Some(foreign) => from.index_of_key(constraint.oid, foreign),
         None => {
             let mut indexes = table.indexes.iter();
             let index = indexes.find(|index| index.name == constraint.name);
@@ -236,14 +236,12 @@ fn action_letter(action: Action) -> &'static str {
 
 impl Sources<'_> {
     /// The index of the key that a foreign key refers to.
-    pub(super) fn index_of_key(&self, foreign: &Foreign) -> Oid {
+    pub(super) fn index_of_key(&self, made: Oid, foreign: &Foreign) -> Oid {
         let parent = self.names.catalog.object(foreign.parent);
         let Some(Body::Table(parent)) = parent.map(|parent| &parent.body) else {
             return 0;
         };
-        let mut indexes = parent.indexes.iter();
-        let index =
-            indexes.find(|index| index.is_unique && index.columns == foreign.parent_columns);
+        let index = parent.key_of_reference(made, &foreign.parent_columns);
         index.map_or(0, |index| index.oid)
     }
 }

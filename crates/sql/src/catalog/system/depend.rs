@@ -156,7 +156,12 @@ fn of_constraints(from: &Sources<'_>, (object, table): (&Object, &TableBody), ro
                 for at in &foreign.parent_columns {
                     push(own, (CLASS, foreign.parent, at + 1), "n", rows);
                 }
-                push(own, (CLASS, from.index_of_key(foreign), 0), "n", rows);
+                push(
+                    own,
+                    (CLASS, from.index_of_key(constraint.oid, foreign), 0),
+                    "n",
+                    rows,
+                );
                 foreign.columns.clone()
             }
         };

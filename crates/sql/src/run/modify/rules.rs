@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Target, UniqueKey};
 use crate::run::storage::column_value;
 use crate::run::{Row, Run, evaluate};
+use crate::state::quoted;
 use crate::types::{Context, Datum, storage, text_io};
 use indelible::{Error, RecordError, ValueRef};
 
@@ -112,10 +113,31 @@ pub(super) fn key_text(
     row: &[Datum],
     context: &Context<'_>,
 ) -> Result<String> {
-    let names: Vec<&str> = columns
-        .iter()
-        .map(|&at| table.columns[at].name.as_str())
-        .collect();
+    let names = columns.iter().map(|&at| table.columns[at].name.clone());
+    keyed_values(table, (names.collect(), columns), row, context)
+}
+
+/// As [`key_text`], with names as statements have them.
+fn quoted_key_text(
+    table: &Target,
+    columns: &[usize],
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Result<String> {
+    let names = columns.iter().map(|&at| match &table.columns[at].name {
+        // A hidden column has an expression for a name.
+        name if at < table.visible => quoted(name),
+        name => name.clone(),
+    });
+    keyed_values(table, (names.collect(), columns), row, context)
+}
+
+fn keyed_values(
+    table: &Target,
+    (names, columns): (Vec<String>, &[usize]),
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Result<String> {
     let values = texts(table, columns.iter().copied(), row, context)?;
     Ok(format!("({})=({values})", names.join(", ")))
 }
@@ -164,7 +186,7 @@ pub(super) fn duplicate_key(
 ) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
     let mut found = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
-    if let Ok(text) = key_text(table, &key.columns, row, context) {
+    if let Ok(text) = quoted_key_text(table, &key.columns, row, context) {
         found = found.detail(format!("Key {text} already exists."));
     }
     named(table, found).named(|names| names.constraint = Some(constraint.clone()))
