@@ -72,12 +72,22 @@ impl Binder<'_> {
 
     /// An expression over the row of a table; none unless it depends on the row only.
     fn value_over(&mut self, object: &Object, text: &str) -> Option<Expr> {
+        if names_a_moment(text) {
+            return None;
+        }
         let columns = body_of(object).columns.iter();
         let columns = columns.map(|column| (column.name.clone(), column.data_type));
         let scope = row_scope(&object.name, columns).ok()?;
         let value = self.stored(text, scope).ok()?;
         (!value.is_mutable() && !value.has_query()).then_some(value)
     }
+}
+
+/// Whether a text may have a literal that is another day or moment each time it is read.
+fn names_a_moment(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut words = ["now", "today", "tomorrow", "yesterday"].into_iter();
+    words.any(|word| text.contains(word) && text.contains('\''))
 }
 
 /// Whether a value of a row is never NULL, as far as its form tells.

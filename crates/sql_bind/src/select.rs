@@ -16,7 +16,7 @@ use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Distinct, Expr, Filter, Node, OutputColumn, Project, SortKey};
+use crate::plan::{Distinct, Expr, Filter, JoinKind, Node, OutputColumn, Project, SortKey};
 use crate::types::{Kind, Type};
 use sql_parse::{ALL_FIELDS, mark_of};
 use sqlparser::ast::{self, Select, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
@@ -74,6 +74,21 @@ pub(super) fn check_width(columns: usize) -> Result<()> {
     Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
+/// The conditions of the inner joins that rows come from, over the whole row, which begins at a
+/// column.
+fn inner_conditions(node: &Node, start: usize, found: &mut Vec<Expr>) {
+    let Node::Join(join) = node else { return };
+    if join.kind != JoinKind::Inner {
+        return;
+    }
+    if let Some(mut condition) = join.condition.clone() {
+        condition.shift(0, start as isize);
+        found.push(condition);
+    }
+    inner_conditions(&join.left, start, found);
+    inner_conditions(&join.right, start + join.left.width(), found);
+}
+
 impl Binder<'_> {
     /// A `SELECT` with the order, limit and locks of its query.
     pub(super) fn select(
@@ -100,11 +115,15 @@ impl Binder<'_> {
         mut node: Node,
         (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[Locking]),
     ) -> Result<Bound> {
-        let mut condition = None;
+        // A row that is locked is tested again if it has changed.
+        let mut tests = Vec::new();
+        if !locks.is_empty() {
+            inner_conditions(&node, 0, &mut tests);
+        }
         if let Some(tree) = &select.selection {
             self.scope().clause = Clause::Where;
             let bound = self.condition(tree, "WHERE")?;
-            condition = Some(bound.clone());
+            tests.push(bound.clone());
             node = Filter {
                 input: node,
                 condition: bound,
@@ -141,7 +160,8 @@ impl Binder<'_> {
         let expressions = items.iter_mut().map(|item| &mut item.expression);
         node = self.with_sets(node, expressions.collect())?;
         if !locks.is_empty() {
-            node = self.locked(node, locks, condition)?;
+            let recheck = (!tests.is_empty()).then(|| Expr::all(tests));
+            node = self.locked(node, locks, recheck)?;
         }
         let tail = Tail {
             keys,

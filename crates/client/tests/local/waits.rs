@@ -156,3 +156,27 @@ fn rows_of_views_and_queries_are_locked() {
     run(&mut holder, "COMMIT");
     assert_eq!(thread.join().unwrap(), "1,3");
 }
+
+/// The condition of a join counts as one of `WHERE`.
+#[test]
+fn a_row_that_changes_meanwhile_meets_its_join_again() {
+    for clause in ["ON c.id = v.x AND c.a < 50", "ON c.id = v.x AND c.a = v.x"] {
+        let (_scratch, sql) = Scratch::open("waits-joins");
+        let (mut holder, waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+        run(
+            &mut holder,
+            "CREATE TABLE c (id int PRIMARY KEY, a int); CREATE TABLE v (x int PRIMARY KEY); \
+             INSERT INTO c VALUES (4, 4), (5, 5); INSERT INTO v VALUES (4), (5); \
+             BEGIN; UPDATE c SET a = 77 WHERE id = 5",
+        );
+        let text = format!(
+            "SELECT string_agg(id::text, ',') \
+             FROM (SELECT c.id FROM v JOIN c {clause} FOR UPDATE OF c) s"
+        );
+        let found = waits(&sql, waiter, move |session| {
+            run(session, &text).unwrap_or_default()
+        });
+        run(&mut holder, "COMMIT");
+        assert_eq!(found.join().unwrap(), "4", "{clause}");
+    }
+}

@@ -206,7 +206,7 @@ impl Session {
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
         self.environment.host.own_tables.clear();
-        self.environment.host.row_places.clear();
+        self.environment.host.row_places.end();
         self.refresh_catalog();
         self.environment.host.variables.enter(0);
         if self.environment.names.role != self.environment.host.session_role {

@@ -100,7 +100,7 @@ impl HostCall<'_> {
         let [Datum::Oid(table), key @ ..] = arguments else {
             return Err(SqlError::internal("a place is one of a table"));
         };
-        let place = self.session.row_places.place(*table, key);
+        let place = self.session.row_places.place(*table, key)?;
         Ok(Datum::Tid(place))
     }
 

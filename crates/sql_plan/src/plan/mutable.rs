@@ -6,7 +6,8 @@
 
 use super::expression::Expr;
 use crate::types::Kind;
-use crate::types::function::Volatility;
+use crate::types::function::{Function, Volatility};
+use crate::types::operator::resolve;
 
 impl Expr {
     /// Whether it may have another value for the same row.
@@ -24,10 +25,20 @@ fn is_mutable(part: &Expr) -> bool {
             call.function.volatility != Volatility::Immutable
                 && values.any(|value| is_mutable_cast(value.kind(), Kind::Text))
         }
-        Expr::Call(call) => call.function.volatility != Volatility::Immutable,
+        Expr::Call(call) => is_unsteady(call.function),
         Expr::Cast(value, to, _) => is_mutable_cast(value.kind(), to.kind),
+        // The comparison stands beside the two sides, which are parts.
+        Expr::IsDistinct(pair, _) => {
+            let kinds = [pair.0.kind(), pair.1.kind()];
+            resolve("=", &kinds).is_ok_and(|found| is_unsteady(found.function))
+        }
+        Expr::Quantified(test) => test.condition.is_mutable(),
         _ => false,
     }
+}
+
+fn is_unsteady(function: &Function) -> bool {
+    function.volatility != Volatility::Immutable
 }
 
 /// Whether a conversion depends on settings, or on objects of the catalogue.

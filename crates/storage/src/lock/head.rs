@@ -3,6 +3,8 @@
 //! 1. No two holders have modes that exclude each other.
 //! 2. A request is granted when it conflicts with no other holder and no waiter before it. A
 //!    request that is compatible with all of them passes the waiters, which delays nobody.
+//!    Requests that *pass* do not wait for waiters that want an exclusive lock: who deletes a row,
+//!    or changes its key, waits until nobody refers to it, and holds nobody up till then.
 //! 3. A conversion is queued after other conversions and before new requests.
 //! 4. The first waiter of a queue conflicts with a holder, or has been woken and is going to claim
 //!    the lock: every release, withdrawal and grant calls `promote`.
@@ -34,6 +36,7 @@ struct Waiter {
     session: SessionId,
     strength: Strength,
     is_conversion: bool,
+    passes: bool,
     inheritance: Option<Arc<Inheritance>>,
     parker: Arc<Parker>,
 }
@@ -45,6 +48,9 @@ pub(super) struct Request<'a> {
     /// Strength of the session's lock once granted: for a conversion it includes the strength held
     /// before.
     pub(super) strength: Strength,
+    /// Whether no waiter for an exclusive lock is in its way: it is a lock of a row that lets
+    /// references to it in, or is one.
+    pub(super) passes: bool,
     /// Of locks that may be inherited.
     pub(super) inheritance: Option<&'a Arc<Inheritance>>,
     /// Woken when the request is granted later; without one, a request that would have to wait is
@@ -104,7 +110,7 @@ impl Head {
                 .count(),
             None => self.queue.len(),
         };
-        let in_front = self.strengths_before(behind);
+        let in_front = self.strengths_before(behind, request.passes);
         if self.is_free_for(request.session, request.strength, in_front)
             || self.may_pass(behind, request.strength)
         {
@@ -120,6 +126,7 @@ impl Head {
                 session: request.session,
                 strength: request.strength,
                 is_conversion,
+                passes: request.passes,
                 inheritance: request.inheritance.cloned(),
                 parker: Arc::clone(parker),
             },
@@ -181,7 +188,7 @@ impl Head {
         let Some(waiter) = self.queue.get(at) else {
             return false;
         };
-        let (strength, in_front) = (waiter.strength, self.strengths_before(at));
+        let (strength, in_front) = (waiter.strength, self.strengths_before(at, waiter.passes));
         if !self.is_free_for(session, strength, in_front) && !self.may_pass(at, strength) {
             return false;
         }
@@ -200,13 +207,16 @@ impl Head {
         else {
             return;
         };
-        let strength = self.queue[at].strength;
+        let Waiter {
+            strength, passes, ..
+        } = self.queue[at];
         let holders = self
             .holders
             .iter()
             .map(|holder| (holder.session, holder.strength));
         let in_front = self.queue[..at]
             .iter()
+            .filter(|waiter| !passes || waiter.strength != Strength::Exclusive)
             .map(|waiter| (waiter.session, waiter.strength));
         found.extend(
             holders
@@ -301,10 +311,11 @@ impl Head {
             .retain(|holder| holder.inheritance.as_ref().is_none_or(|word| word.want()));
     }
 
-    /// Strengths that the first waiters want.
-    fn strengths_before(&self, waiters: usize) -> u16 {
+    /// Strengths that the first waiters want, as far as a request does not pass them.
+    fn strengths_before(&self, waiters: usize, passes: bool) -> u16 {
         let in_front = self.queue[..waiters].iter();
-        in_front.fold(0, |set, waiter| set | waiter.strength.bit())
+        let all = in_front.fold(0, |set, waiter| set | waiter.strength.bit());
+        not_passed(all, passes)
     }
 
     /// Lets somebody who is awake pass the first waiters, if nobody has the lock and those whom it
@@ -333,8 +344,9 @@ impl Head {
         while at < self.queue.len() {
             let waiter = &self.queue[at];
             let (session, strength) = (waiter.session, waiter.strength);
+            let before = not_passed(in_front, waiter.passes);
             let is_ready = waiter.parker.is_awake() || self.passes >= PASSES_MAX;
-            let is_free = self.is_free_for(session, strength, in_front);
+            let is_free = self.is_free_for(session, strength, before);
             if is_ready && (is_free || self.may_pass(at, strength)) {
                 let waiter = self.take_waiter(at);
                 self.hold(session, strength, waiter.inheritance.as_ref());
@@ -353,6 +365,15 @@ impl Head {
         if let Some(next) = next.filter(|next| has_granted && next.is_asleep()) {
             woken.next.push(Arc::clone(next));
         }
+    }
+}
+
+/// The strengths of waiters that are in the way of a request.
+fn not_passed(strengths: u16, passes: bool) -> u16 {
+    if passes {
+        strengths & !Strength::Exclusive.bit()
+    } else {
+        strengths
     }
 }
 

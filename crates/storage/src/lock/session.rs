@@ -608,9 +608,11 @@ impl LockSession {
     ) -> Result<u32> {
         self.parker.set_back();
         let shard = Queues::shard_of(name.hash);
+        let of_row = [Strength::IntentShared, Strength::SharedIntentExclusive];
         let request = Request {
             session: self.id,
             strength,
+            passes: matches!(name.space, Space::Tree(_)) && of_row.contains(&strength),
             inheritance,
             parker: Some(&self.parker),
         };
@@ -654,6 +656,7 @@ impl LockSession {
         let request = Request {
             session: self.id,
             strength: whole.strength.join(wanted),
+            passes: false,
             inheritance: None,
             parker: None,
         };

@@ -3,7 +3,7 @@
 //!
 //! Nobody sleeps here: a request that would have to wait fails at once.
 
-use super::{KEY_MODES, MODES, TABLE, TREE, granted, hasty, key, manager, range};
+use super::{KEY_MODES, MODES, TABLE, TREE, finish, granted, hasty, key, manager, range, start};
 use crate::error::StorageError;
 use crate::lock::mode::Strength;
 use crate::lock::{KeyMode, LockManager, LockOptions, Mode};
@@ -128,6 +128,26 @@ fn a_conversion_that_fails_leaves_the_weaker_lock() {
     second.end();
     assert!(!granted(key(&mut third, 1, KeyMode::Exclusive)));
     assert!(granted(key(&mut first, 1, KeyMode::Exclusive)));
+}
+
+#[test]
+fn who_waits_to_delete_a_row_holds_nobody_up() {
+    let manager = manager();
+    let (mut reference, mut change) = (hasty(&manager), hasty(&manager));
+    key(&mut reference, 1, KeyMode::KeyShare).unwrap();
+    let deletion = start(&manager, manager.session(), |session| {
+        key(session, 1, KeyMode::Exclusive)
+    });
+    key(&mut change, 1, KeyMode::NoKeyUpdate).unwrap();
+    let mut other = hasty(&manager);
+    key(&mut other, 1, KeyMode::KeyShare).unwrap();
+    assert!(!granted(key(&mut other, 1, KeyMode::NoKeyUpdate)));
+    change.end();
+    key(&mut other, 1, KeyMode::NoKeyUpdate).unwrap();
+    for session in [&mut reference, &mut other] {
+        session.end();
+    }
+    finish(deletion).end();
 }
 
 #[test]

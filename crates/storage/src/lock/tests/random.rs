@@ -3,7 +3,7 @@
 //! The model learns of a lock after it is granted, and of its release before it is released, so
 //! every lock that it has as held is held. Failed requests abort.
 
-use super::{KEY_MODES, TABLE, TREE};
+use super::{TABLE, TREE};
 use crate::error::StorageError;
 use crate::lock::mode::Strength;
 use crate::lock::{KeyMode, LockManager, LockOptions, LockSession, Mode};
@@ -16,6 +16,15 @@ use std::time::Duration;
 const KEYS: u64 = 24;
 const SESSIONS: usize = 6;
 const TRANSACTIONS: usize = 1500;
+
+const WITH_RANGES: &[KeyMode] = &[KeyMode::Shared, KeyMode::Update, KeyMode::Exclusive];
+/// Locks of rows, which ranges do not see.
+const OF_ROWS: &[KeyMode] = &[
+    KeyMode::KeyShare,
+    KeyMode::Shared,
+    KeyMode::NoKeyUpdate,
+    KeyMode::Exclusive,
+];
 
 /// Owners of keys, of ranges and of tables.
 #[derive(Default)]
@@ -98,6 +107,7 @@ fn step(
     number: usize,
     random: &mut Random,
     model: &Mutex<Model>,
+    asked: &[KeyMode],
 ) -> Result<(), StorageError> {
     let tree = random.below(2) as u32;
     let page = PageId(TREE.0 + tree);
@@ -108,7 +118,7 @@ fn step(
             session.lock_table(TABLE, mode)?;
             model.lock().unwrap().table_use(number, mode.into());
         }
-        1..=8 => {
+        1..=8 if asked == WITH_RANGES => {
             let low = random.below(KEYS);
             let high = low + random.below(6);
             session.lock_range(TABLE, page, &[low], &[high])?;
@@ -116,7 +126,7 @@ fn step(
         }
         _ => {
             let key = random.below(KEYS);
-            let mode = KEY_MODES[random.below(3) as usize];
+            let mode = asked[random.below(asked.len() as u64) as usize];
             session.lock_key(TABLE, page, &[key], mode)?;
             model.lock().unwrap().key(number, tree, key, mode.into());
         }
@@ -124,7 +134,7 @@ fn step(
     Ok(())
 }
 
-fn run(options: LockOptions) {
+fn run(options: LockOptions, asked: &'static [KeyMode]) {
     let manager = LockManager::new(options);
     let model = Arc::new(Mutex::new(Model::default()));
     let threads: Vec<_> = (0..SESSIONS)
@@ -134,7 +144,7 @@ fn run(options: LockOptions) {
                 let mut random = Random(number as u64 + 1);
                 for _ in 0..TRANSACTIONS {
                     for _ in 0..=random.below(6) {
-                        match step(&mut session, number, &mut random, &model) {
+                        match step(&mut session, number, &mut random, &model, asked) {
                             Ok(()) => {}
                             Err(StorageError::Deadlock { .. }) => break,
                             Err(error) => panic!("{error}"),
@@ -170,18 +180,22 @@ fn run(options: LockOptions) {
 
 #[test]
 fn no_two_owners_exclude_each_other() {
-    run(LockOptions {
+    let options = LockOptions {
         wait_limit: Duration::from_mins(1),
         ..LockOptions::default()
-    });
+    };
+    run(options.clone(), WITH_RANGES);
+    run(options, OF_ROWS);
 }
 
 #[test]
 fn nor_without_inheritance_and_with_escalation() {
-    run(LockOptions {
+    let options = LockOptions {
         wait_limit: Duration::from_mins(1),
         inherits: false,
         escalate_at: 5,
         ..LockOptions::default()
-    });
+    };
+    run(options.clone(), WITH_RANGES);
+    run(options, OF_ROWS);
 }

@@ -54,6 +54,7 @@ impl Line {
         let answer = self.head.request(&Request {
             session,
             strength: Strength::Exclusive,
+            passes: false,
             inheritance: None,
             parker: Some(&parker),
         });
