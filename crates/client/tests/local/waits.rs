@@ -166,9 +166,9 @@ fn a_row_that_changes_meanwhile_meets_its_join_again() {
         run(
             &mut holder,
             "CREATE TABLE c (id int PRIMARY KEY, a int); CREATE TABLE v (x int PRIMARY KEY); \
-             INSERT INTO c VALUES (4, 4), (5, 5); INSERT INTO v VALUES (4), (5); \
-             BEGIN; UPDATE c SET a = 77 WHERE id = 5",
+             INSERT INTO c VALUES (4, 4), (5, 5); INSERT INTO v VALUES (4), (5)",
         );
+        run(&mut holder, "BEGIN; UPDATE c SET a = 77 WHERE id = 5");
         let text = format!(
             "SELECT string_agg(id::text, ',') \
              FROM (SELECT c.id FROM v JOIN c {clause} FOR UPDATE OF c) s"
