@@ -8,10 +8,10 @@
 use super::computed::{computed, is_never_null, seen};
 use super::estimate::{LOOK_UP, touched_by};
 use super::expression::{Expr, Quantified};
-use super::implies::mirrored;
 use super::node::{Access, Bound, KeyRange, Node, Scan, Source, System};
 use super::selectivity::share_of_index;
 use crate::types::cast::CastContext;
+use crate::types::operator::commutator;
 use crate::types::{Kind, Type, storage};
 use std::sync::Arc;
 
@@ -249,7 +249,7 @@ pub(super) fn comparison<'e>(
     }
     let (column, name, value) = match (column_of(left), column_of(right)) {
         (Some(at), _) if !right.reads_row() => (at, call.function.name, right),
-        (_, Some(at)) if !left.reads_row() => (at, mirrored(call.function.name)?, left),
+        (_, Some(at)) if !left.reads_row() => (at, commutator(call.function.name)?, left),
         _ => return None,
     };
     let is_fixed = !Expr::has_volatile(value);

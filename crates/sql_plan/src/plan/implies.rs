@@ -12,6 +12,7 @@
 
 use super::expression::{Expr, Quantified};
 use super::nulls::refuses_nulls;
+use crate::types::operator::commutator;
 use crate::types::{Datum, Kind};
 use std::slice::from_ref;
 
@@ -79,22 +80,9 @@ fn is_exchanged(one: &Expr, other: &Expr) -> bool {
     };
     one.is_operator
         && other.is_operator
-        && mirrored(one.function.name) == Some(other.function.name)
+        && commutator(one.function.name) == Some(other.function.name)
         && left.is_same(other_right)
         && right.is_same(other_left)
-}
-
-/// The operator with its sides exchanged.
-pub(super) fn mirrored(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "=" => "=",
-        "<>" => "<>",
-        "<" => ">",
-        "<=" => ">=",
-        ">" => "<",
-        ">=" => "<=",
-        _ => return None,
-    })
 }
 
 /// A comparison of an operand with constants of a kind.
@@ -126,7 +114,7 @@ impl<'e> Known<'e> {
         };
         let (operand, name, constant) = match (left, right) {
             (operand, Expr::Constant(..)) => (operand, call.function.name, right),
-            (Expr::Constant(..), operand) => (operand, mirrored(call.function.name)?, left),
+            (Expr::Constant(..), operand) => (operand, commutator(call.function.name)?, left),
             _ => return None,
         };
         let Expr::Constant(value, data_type) = constant else {

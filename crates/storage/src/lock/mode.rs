@@ -51,8 +51,8 @@ pub enum KeyMode {
     KeyShare,
     /// It is read.
     Shared,
-    /// What it leads to is changed, by one owner at a time, and it stays where it is. For trees
-    /// without ranges: these do not see it.
+    /// It stays where it is, and one owner at a time changes what it leads to. For trees without
+    /// ranges: these do not see it.
     NoKeyUpdate,
     /// Read by a transaction that may change it. One at a time, together with readers, so that two
     /// transactions that read first and change later do not wait for each other.
