@@ -144,15 +144,22 @@ fn name_of(kind: u64, key: &KeyBuf) -> KeyBuf {
 }
 
 /// A lock of a transaction that an earlier version has prepared, as it is taken now. That version
-/// locked key and content of a row by names of their own; in a name of full length they cannot be
-/// distinguished, so what either may be is locked.
+/// locked key and content of a row by names of their own. In a name of full length they cannot be
+/// distinguished: what either may be gets a lock that others of that version leave room for. Rows
+/// that the transaction changes are locked for themselves.
 pub(super) fn of_earlier(key: KeyBuf, mode: KeyMode) -> Vec<(KeyBuf, KeyMode)> {
     let last = key.last().copied();
     if key.len() == MAX_KEY_WORDS {
+        let is_shared = mode == KeyMode::Shared;
+        let mode = if is_shared {
+            KeyMode::KeyShare
+        } else {
+            KeyMode::NoKeyUpdate
+        };
         let mut other = key.clone();
         let length = other.len();
         other.resized(length)[length - 1] ^= ROW ^ CONTENT;
-        return vec![(key, KeyMode::Exclusive), (other, KeyMode::Exclusive)];
+        return vec![(key, mode), (other, mode)];
     }
     match (last, mode) {
         (Some(ROW), KeyMode::Shared) => vec![(key, KeyMode::KeyShare)],
@@ -214,9 +221,14 @@ mod tests {
     fn both_names_of_a_long_key_are_locked() {
         let long = KeyBuf::from_words(&[3; 32]);
         let (row, content) = (name_of(ROW, &long), name_of(CONTENT, &long));
-        let locks = of_earlier(content.clone(), KeyMode::Exclusive);
-        for name in [row, content] {
-            assert!(locks.contains(&(name, KeyMode::Exclusive)));
+        for (before, now) in [
+            (KeyMode::Shared, KeyMode::KeyShare),
+            (KeyMode::Exclusive, KeyMode::NoKeyUpdate),
+        ] {
+            let locks = of_earlier(content.clone(), before);
+            for name in [&row, &content] {
+                assert!(locks.contains(&(name.clone(), now)));
+            }
         }
     }
 }
