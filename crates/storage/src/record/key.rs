@@ -384,18 +384,18 @@ impl KeyEncoder {
     ) -> Result<bool> {
         self.encode_prefix(values, fill, key)?;
         let written = self.written(values);
-        let Some(part) = self.parts.get(equal).filter(|part| part.is_limited) else {
-            return Ok(false);
-        };
-        let value = written
-            .get(equal)
-            .map(|value| part.fitted(value.as_value()));
-        let content = value.and_then(ValueRef::as_bytes);
-        let Some(content) = content.filter(|content| content.len() > part.kept_bytes()) else {
+        let mut later = self.parts.iter().zip(written).enumerate().skip(equal);
+        // Rows that tie before the first content that may be cut are in the order of that one.
+        let uncertain = later.find_map(|(at, (part, value))| {
+            let content = part.fitted(value.as_value()).as_bytes()?;
+            let is_uncertain = part.is_limited && content.len() > part.kept_bytes();
+            is_uncertain.then_some((at, part, content))
+        });
+        let Some((at, part, content)) = uncertain else {
             return Ok(false);
         };
         let mut writer = WordWriter::new(key.resized(self.shape.words));
-        for (part, value) in self.parts.iter().zip(&written[..equal]) {
+        for (part, value) in self.parts.iter().zip(&written[..at]) {
             self.put(part, value.as_value(), &mut writer)?;
         }
         if part.column.nullable {

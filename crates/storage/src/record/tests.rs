@@ -267,13 +267,16 @@ proptest! {
     }
 
     #[test]
-    fn ranges_of_truncated_keys_have_the_right_rows((table, mut rows, ends) in long_keys(), mixed: prop::sample::Index) {
+    fn ranges_of_truncated_keys_have_the_right_rows(
+        (table, mut rows, ends) in long_keys(), ties in prop::collection::vec(0_usize..=8, 5)
+    ) {
         prop_assert_eq!(table.validate(), Ok(()));
         let encoder = KeyEncoder::primary(&table);
-        // One row with a beginning of the low end, so that the two tie.
-        let at = mixed.index(rows.len());
-        for (value, end) in rows[at].iter_mut().zip(&ends[0]) {
-            *value = end.clone();
+        // Rows begin with values of an end, so that a later one decides.
+        for (at, (row, tied)) in rows.iter_mut().zip(ties).enumerate() {
+            for (value, end) in row.iter_mut().zip(&ends[at % 2]).take(tied) {
+                *value = end.clone();
+            }
         }
         let layout = Arc::new(TupleLayout::new(&table, LayoutKind::Together));
         let key_of = |row: &Row| {
