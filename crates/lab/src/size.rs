@@ -119,7 +119,7 @@ const QUICK: Size = Size {
     rounds: 5,
     rounds_asked: 0,
     together: 24,
-    seconds: 0.15,
+    seconds: 0.1,
     ycsb_rows: 40_000,
     tpcc_scale_thousandths: 50,
     warehouses: 2,
@@ -135,8 +135,8 @@ const QUICK: Size = Size {
     ring_bytes: 16 << 20,
     log_ring_bytes: 64 << 20,
     sysbench_rows: 240_000,
-    btree_rows: 40_000,
-    drive_seconds: 1.5,
+    btree_rows: 20_000,
+    drive_seconds: 1.0,
     thin: false,
 };
 

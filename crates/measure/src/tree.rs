@@ -10,12 +10,18 @@ use crate::run::{Acknowledge, Limit, measure as measure_scripts};
 use crate::sample::{Sampling, watch};
 use crate::standard::Watched;
 use anyhow::Result;
-use indelible::{Changes, DataType, Database, Durability, Error, Row, Table, Transaction};
+use indelible::{
+    Changes, DataType, Database, Direction, Durability, Error, Row, Table, Transaction, ValueRef,
+};
+use std::ops::ControlFlow;
 use workload::Script;
 
 /// Bytes of a row's key; a row of no more has nothing else.
 pub const KEY_BYTES: u32 = 8;
+const KEY: usize = 0;
 const PAYLOAD: usize = 1;
+/// Of so many rows that are left, one is looked up by its key.
+const FOUND_ONE_IN: usize = 16;
 /// Rows of a transaction of the loading.
 const LOADED_TOGETHER: u64 = 1000;
 
@@ -112,8 +118,67 @@ pub fn load(options: &TreeOptions, database: &Database, table: &Table) -> Result
     Ok(database.force()?)
 }
 
-/// Checks that exactly the rows are there that `txns` transactions leave, with their payloads.
+/// Checks that exactly the rows are there that `txns` transactions leave, with their payloads: all
+/// of them in the order of their keys, and some by their key.
 pub fn check(options: &TreeOptions, database: &Database, table: &Table, txns: u64) -> Result<()> {
+    let expected = left_rows(options, table, txns)?;
+    let wrong = |key| {
+        Error::rejected(format!(
+            "the row with key {key} is lost or not as it was left"
+        ))
+    };
+    database.read(|reader| {
+        let (mut rest, mut odd) = (expected.iter(), None);
+        reader.scan(table, .., Direction::Forward, |row| {
+            let is_next = rest.next().is_some_and(|left| left.is(options, row));
+            odd = (!is_next).then(|| row.get(KEY).to_string());
+            if is_next {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        if let Some(key) = odd {
+            let problem = format!("the row with key {key} is not the next one in their order");
+            return Err(Error::rejected(problem));
+        }
+        if let Some(left) = rest.next() {
+            return Err(wrong(left.key));
+        }
+        for left in expected.iter().step_by(FOUND_ONE_IN) {
+            let row = reader.get(table, left.key)?;
+            if !row.is_some_and(|row| left.is(options, &row)) {
+                return Err(wrong(left.key));
+            }
+        }
+        Ok(())
+    })?;
+    let damage = database.verify()?.damage;
+    anyhow::ensure!(damage.is_empty(), "the deep check found {damage:?}");
+    Ok(())
+}
+
+/// A row that the operations leave.
+struct Left {
+    key: i64,
+    /// The first byte of its payload.
+    first: u8,
+}
+
+impl Left {
+    fn is(&self, options: &TreeOptions, row: &Row) -> bool {
+        let first = || {
+            row.get(PAYLOAD)
+                .as_str()
+                .map(|payload| payload.as_bytes()[0])
+        };
+        let has_payload = options.record_bytes > KEY_BYTES;
+        row.get(KEY) == ValueRef::Int64(self.key) && (!has_payload || first() == Some(self.first))
+    }
+}
+
+/// The rows that `txns` transactions leave, in the order of their keys.
+fn left_rows(options: &TreeOptions, table: &Table, txns: u64) -> Result<Vec<Left>> {
     let mut expected = Operations::new(options, table)?;
     let loaded = options.loaded();
     let mut firsts = vec![b'p'; loaded as usize];
@@ -129,30 +194,13 @@ pub fn check(options: &TreeOptions, database: &Database, table: &Table, txns: u6
         }
         expected.done += 1;
     }
-    let numbers = expected.deleted..expected.inserted;
-    database.read(|reader| {
-        let count = reader.count(table, ..)?;
-        if count != numbers.end - numbers.start {
-            let problem = format!("{count} rows instead of {}", numbers.end - numbers.start);
-            return Err(Error::rejected(problem));
-        }
-        for number in numbers.clone() {
-            let row = reader.get(table, expected.key(number))?;
-            let is_right = row.is_some_and(|row| {
-                let payload = || row.get(PAYLOAD).as_str().map(str::as_bytes);
-                options.record_bytes <= KEY_BYTES
-                    || payload().is_some_and(|payload| payload[0] == firsts[number as usize])
-            });
-            if !is_right {
-                let problem = format!("row {number} is lost or not as it was left");
-                return Err(Error::rejected(problem));
-            }
-        }
-        Ok(())
-    })?;
-    let damage = database.verify()?.damage;
-    anyhow::ensure!(damage.is_empty(), "the deep check found {damage:?}");
-    Ok(())
+    let left = (expected.deleted..expected.inserted).map(|number| Left {
+        key: expected.key(number),
+        first: firsts[number as usize],
+    });
+    let mut left: Vec<Left> = left.collect();
+    left.sort_unstable_by_key(|left| left.key);
+    Ok(left)
 }
 
 /// The next operation.
@@ -233,7 +281,7 @@ impl<'t> Operations<'t> {
     }
 
     fn insert(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
-        self.row.set(0, self.key(self.inserted))?;
+        self.row.set(KEY, self.key(self.inserted))?;
         self.inserted += 1;
         transaction.insert(self.table, &self.row)
     }

@@ -30,7 +30,7 @@ mod wire;
 mod ycsb;
 
 pub(crate) use btree::first as btree_row;
-pub(crate) use join::{all as join_all, has_kernel};
+pub(crate) use join::{Made as MadeRelations, has_kernel, made as made_relations};
 pub(crate) use standard::{Benchmark, Loaded as LoadedStandard};
 pub(crate) use ycsb::{Loaded as LoadedYcsb, YcsbRuns, measure_all};
 

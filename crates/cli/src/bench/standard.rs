@@ -18,7 +18,7 @@ use indelible::{Database, Method};
 use measure::standard::{Partitions, Span, Standard, Watched};
 use measure::{Limit, Measured, Sampling, Seen};
 use pmem::device::emulated::Emulator;
-use std::rc::Rc;
+use std::sync::Arc;
 use workload::Workload;
 
 /// Transactions of a run that has neither a number nor a time.
@@ -27,7 +27,7 @@ pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
 const TXN_PER_MS_MAX: u64 = 200;
 
 /// The options of a benchmark.
-pub(crate) trait Benchmark {
+pub(crate) trait Benchmark: Send {
     type Workload: Standard;
     /// Heading of the last column of the table by type.
     const LAST_COLUMN: &'static str = "success";
@@ -84,7 +84,7 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     let run = args.run_args();
     runs::check_effect(run, args.methods())?;
     let transactions = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
-    let workload = Rc::new(args.workload(transactions + args.warm_up())?);
+    let workload = Arc::new(args.workload(transactions + args.warm_up())?);
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in args.methods() {
@@ -123,9 +123,9 @@ pub(super) fn check<B: Benchmark>(args: &B) -> Result<()> {
 }
 
 /// Loads, checks, measures, checks again, removes.
-fn run_one<B: Benchmark>(args: &B, workload: &Rc<B::Workload>, method: Method) -> Result<RunRow> {
+fn run_one<B: Benchmark>(args: &B, workload: &Arc<B::Workload>, method: Method) -> Result<RunRow> {
     let run = args.run_args();
-    let mut loaded = Loaded::new(args, Rc::clone(workload), method)?;
+    let mut loaded = Loaded::new(args, Arc::clone(workload), method)?;
     runs::start_record(run, &loaded.database)?;
     let (mut row, _) = loaded.measure(args, Sampling::Off)?;
     runs::finish_record(run, &loaded.database)?;
@@ -136,7 +136,7 @@ fn run_one<B: Benchmark>(args: &B, workload: &Rc<B::Workload>, method: Method) -
 
 /// A loaded database, which is measured any number of times.
 pub(crate) struct Loaded<B: Benchmark> {
-    workload: Rc<B::Workload>,
+    workload: Arc<B::Workload>,
     method: Method,
     tables: <B::Workload as Workload>::Tables,
     database: Database,
@@ -158,10 +158,10 @@ impl<B: Benchmark> Loaded<B> {
         let most = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
         let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
         let workload = args.workload(transactions + args.warm_up())?;
-        Self::new(args, Rc::new(workload), *method)
+        Self::new(args, Arc::new(workload), *method)
     }
 
-    fn new(args: &B, workload: Rc<B::Workload>, method: Method) -> Result<Self> {
+    fn new(args: &B, workload: Arc<B::Workload>, method: Method) -> Result<Self> {
         let run = args.run_args();
         let scratch = runs::scratch(run)?;
         let (database, emulators, delays) = runs::open(run, method, &scratch)?;

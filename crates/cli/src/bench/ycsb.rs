@@ -21,7 +21,7 @@ use measure::static_rows::Structure;
 use measure::{Content, Sampling, Shares, read_floor, static_rows, std_map};
 use pmem::device::emulated::Emulator;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use workload::ycsb::{Mix, Skew, Ycsb, YcsbOptions};
 
 /// Transactions of a run that has neither a number nor a time, as in the paper.
@@ -44,7 +44,7 @@ pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     let mut rows = Vec::new();
     for _ in 0..args.run.repeat {
         for mix in &args.mix {
-            let workload = Rc::new(Ycsb::new(options(args, *mix))?);
+            let workload = Arc::new(Ycsb::new(options(args, *mix))?);
             for (method, ahead) in runs_of(args) {
                 let row = run_one(args, &workload, method, ahead)
                     .with_context(|| format!("method {}, mix {mix}", method.name()))?;
@@ -149,7 +149,7 @@ pub(crate) fn measure_all(
     };
     let mut rows = Vec::new();
     for mix in mixes {
-        let workload = Rc::new(Ycsb::new(options(&args, *mix))?);
+        let workload = Arc::new(Ycsb::new(options(&args, *mix))?);
         for method in &args.method {
             let row = run_one(&args, &workload, *method, None);
             rows.push(row.with_context(|| format!("method {}, mix {mix}", method.name()))?);
@@ -216,7 +216,7 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
 /// Loads, measures, checks, removes.
 fn run_one(
     args: &YcsbArgs,
-    workload: &Rc<Ycsb>,
+    workload: &Arc<Ycsb>,
     method: YcsbMethod,
     ahead: Option<u32>,
 ) -> Result<RunRow> {
@@ -225,7 +225,7 @@ fn run_one(
         YcsbMethod::StdMap => return run_std_map(args, workload),
         YcsbMethod::Static(structure) => return run_static(args, workload, structure),
     };
-    let mut loaded = Loaded::new(args, Rc::clone(workload), (method, ahead))?;
+    let mut loaded = Loaded::new(args, Arc::clone(workload), (method, ahead))?;
     runs::start_record(&args.run, &loaded.database)?;
     let Segment { mut row, .. } = loaded.measure(args, Sampling::Off)?;
     runs::finish_record(&args.run, &loaded.database)?;
@@ -236,7 +236,7 @@ fn run_one(
 
 /// A loaded database, which is measured any number of times.
 pub(crate) struct Loaded {
-    workload: Rc<Ycsb>,
+    workload: Arc<Ycsb>,
     method: Method,
     /// How many transactions ahead rows are announced.
     announced_ahead: Option<u32>,
@@ -259,12 +259,12 @@ impl Loaded {
         let mut options = options(args, *mix);
         options.transactions =
             runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
-        Self::new(args, Rc::new(Ycsb::new(options)?), (*method, None))
+        Self::new(args, Arc::new(Ycsb::new(options)?), (*method, None))
     }
 
     fn new(
         args: &YcsbArgs,
-        workload: Rc<Ycsb>,
+        workload: Arc<Ycsb>,
         (method, announced_ahead): (Method, Option<u32>),
     ) -> Result<Self> {
         let scratch = runs::scratch(&args.run)?;

@@ -26,8 +26,8 @@ use row::JoinRow;
 
 /// Runs the command.
 pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
-    check(args)?;
     if args.grid {
+        check(args)?;
         return grid::run(args, format);
     }
     if args.grid_part.is_some() {
@@ -35,8 +35,9 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
             "--grid-part is a part of the cells of --grid, which is not there",
         ));
     }
+    let made = made(args)?;
     let mut rows = Vec::new();
-    each(args, |measured| {
+    each(args, &made.inputs, |measured| {
         let row = JoinRow::new(args, &measured);
         runs::print_row(&row, format)?;
         rows.push(row);
@@ -49,22 +50,55 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
     }
 }
 
-/// Measures everything that the options ask for, on one pair of relations.
-pub(crate) fn all(args: &JoinArgs) -> Result<Vec<Measured>> {
+/// Makes the relations of a run, once its options are checked.
+pub(crate) fn made(args: &JoinArgs) -> Result<Made> {
     check(args)?;
-    let mut found = Vec::new();
-    each(args, |measured| {
-        found.push(measured);
-        Ok(())
-    })?;
-    Ok(found)
+    Ok(Made {
+        width: Width::from(args.tuple),
+        workload: workload(args),
+        memory_bytes: args.memory_bytes,
+        inputs: inputs(args, &workload(args), &algorithms(args))?,
+    })
 }
 
-fn each(args: &JoinArgs, mut found: impl FnMut(Measured) -> Result<()>) -> Result<()> {
-    let algorithms = algorithms(args);
-    let inputs = inputs(args, &workload(args), &algorithms)?;
+/// Relations, and what they are made by: runs with the same have the same relations.
+pub(crate) struct Made {
+    width: Width,
+    workload: Workload,
+    memory_bytes: Option<u64>,
+    inputs: Inputs,
+}
+
+impl Made {
+    /// Whether they are those of a run.
+    pub(crate) fn is_of(&self, args: &JoinArgs) -> bool {
+        let own = (self.width, self.workload, self.memory_bytes);
+        own == (Width::from(args.tuple), workload(args), args.memory_bytes)
+    }
+
+    /// Bytes of both.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.workload.r_tuples + self.workload.s_tuples) as u64 * self.width.bytes()
+    }
+
+    /// Measures everything that the options ask for.
+    pub(crate) fn join(&self, args: &JoinArgs) -> Result<Vec<Measured>> {
+        let mut found = Vec::new();
+        each(args, &self.inputs, |measured| {
+            found.push(measured);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+fn each(
+    args: &JoinArgs,
+    inputs: &Inputs,
+    mut found: impl FnMut(Measured) -> Result<()>,
+) -> Result<()> {
     for kernel in &args.kernel {
-        for algorithm in &algorithms {
+        for algorithm in &algorithms(args) {
             let note = progress::spinner(format!("joining by {algorithm}, kernel {kernel}"));
             let options = options(args, *algorithm, *kernel);
             let measured = inputs.measure(&options, args.repeats);

@@ -1,20 +1,21 @@
 //! Points that are runs of `indelible bench join`: their arguments go through the same command
 //! line.
 //!
-//! A measurement makes the relations, warms the scratch memory with one join, and takes the median
-//! of the joins that follow. Each of them is checked against what the generator knows. Cycles are
+//! Points with the same relations share them. A measurement warms its scratch memory with one join,
+//! and takes the median of the joins that follow. Each of them is checked against what the generator knows. Cycles are
 //! ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures;
 //! where the processor has no steady counter there are none.
 
 use super::bench::command;
-use crate::args::BenchCommand;
-use crate::bench::{has_kernel, join_all};
+use crate::args::{BenchCommand, JoinArgs};
+use crate::bench::{MadeRelations, has_kernel, made_relations};
 use anyhow::{Context, Result, bail};
 use lab::point::Point;
 use lab::rows::Metrics;
 use lab::size::Size;
 use measure::join::Timed;
 use pmem::device::emulated::Clock;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The pieces into which plots divide a join, with the library's phases that are part of each.
@@ -33,8 +34,33 @@ const PIECES: [(&str, &[&str]); 5] = [
 const TUPLES: u64 = 8_000_000;
 const MORE_REPEATS_MAX: u64 = 5;
 
+/// Most bytes of relations that are kept for several points; what goes beyond is made for each
+/// measurement.
+const KEPT_BYTES_MAX: u64 = 2 << 30;
+
+/// Relations that are kept while points which are measured together take turns.
+#[derive(Default)]
+pub(in crate::lab) struct KeptRelations(Mutex<Vec<Arc<MadeRelations>>>);
+
+impl KeptRelations {
+    /// The relations of a run, which are made for the first run that has them.
+    fn of(&self, args: &JoinArgs) -> Result<Arc<MadeRelations>> {
+        // Making them takes all cores, so others wait for it.
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = kept.iter().find(|made| made.is_of(args)) {
+            return Ok(Arc::clone(made));
+        }
+        let made = Arc::new(made_relations(args)?);
+        let kept_bytes: u64 = kept.iter().map(|made| made.bytes()).sum();
+        if kept_bytes + made.bytes() <= KEPT_BYTES_MAX {
+            kept.push(Arc::clone(&made));
+        }
+        Ok(made)
+    }
+}
+
 /// Runs a join.
-pub(super) fn run(point: &Point, size: &Size) -> Result<Metrics> {
+pub(super) fn run(point: &Point, size: &Size, kept: &KeptRelations) -> Result<Metrics> {
     let mut words: Vec<String> = ["indelible", "bench", "join", "--repeats"]
         .map(str::to_owned)
         .to_vec();
@@ -43,7 +69,7 @@ pub(super) fn run(point: &Point, size: &Size) -> Result<Metrics> {
     let BenchCommand::Join(args) = command(&words)? else {
         bail!("the arguments of a point are those of `bench join`");
     };
-    let measured = join_all(&args)?;
+    let measured = kept.of(&args)?.join(&args)?;
     let measured = measured.first().context("a point is one run")?;
     let cold_s = measured.cold.seconds();
     let mut warm: Vec<&Timed> = measured.warm.iter().collect();
@@ -118,9 +144,9 @@ mod tests {
 
     #[test]
     fn the_pieces_of_every_algorithm_add_up_to_its_time() {
-        let size = Size::smoke();
+        let (size, kept) = (Size::smoke(), KeptRelations::default());
         for algorithm in ["radix", "n-part", "m-way", "m-pass", "mpsm"] {
-            let metrics = run(&point(algorithm), &size).unwrap();
+            let metrics = run(&point(algorithm), &size, &kept).unwrap();
             let Some(whole) = metrics.get("cycles_per_tuple") else {
                 return;
             };

@@ -8,7 +8,7 @@
 //! | `costs` | bytes of an insert, an update and a delete |
 //! | `join` | joins of two relations, by the options of `indelible bench join` |
 //!
-//! Where a database is loaded for a point it is kept until the last round, so that the points of an
+//! Where a database is loaded for a point, or relations are made, they are kept until the last round, so that the points of an
 //! experiment can take turns without being loaded each time.
 
 mod bench;
@@ -17,7 +17,7 @@ mod device;
 mod join;
 mod recovery;
 
-pub(super) use join::is_possible;
+pub(super) use join::{KeptRelations, is_possible};
 pub(super) use recovery::victim;
 
 use anyhow::{Result, bail};
@@ -28,7 +28,7 @@ use lab::size::Size;
 use std::path::Path;
 
 /// A point that is ready to be measured.
-pub(super) trait Ready {
+pub(super) trait Ready: Send {
     /// Measures once.
     fn measure(&mut self) -> Result<Metrics>;
 
@@ -41,7 +41,7 @@ pub(super) trait Ready {
 /// A point each of whose measurements begins from nothing.
 struct Afresh<F>(F);
 
-impl<F: FnMut() -> Result<Metrics>> Ready for Afresh<F> {
+impl<F: FnMut() -> Result<Metrics> + Send> Ready for Afresh<F> {
     fn measure(&mut self) -> Result<Metrics> {
         (self.0)()
     }
@@ -52,6 +52,7 @@ pub(super) fn prepare<'p>(
     point: &'p Point,
     size: &'p Size,
     parent: &'p Path,
+    relations: &'p KeptRelations,
 ) -> Result<Box<dyn Ready + 'p>> {
     Ok(match point.kind {
         Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent)?,
@@ -62,7 +63,7 @@ pub(super) fn prepare<'p>(
         Kind::Device => Box::new(Afresh(|| device::run(point, size, parent))),
         Kind::Recovery => recovery::prepare(point, size, parent)?,
         Kind::Costs => Box::new(Afresh(|| costs::run(point, size, parent))),
-        Kind::Join => Box::new(Afresh(|| join::run(point, size))),
+        Kind::Join => Box::new(Afresh(|| join::run(point, size, relations))),
     })
 }
 
