@@ -608,6 +608,15 @@ impl Error {
         self.advice() == Advice::Retry
     }
 
+    /// Whether there was no room for it; it has had no effect.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::OutOfSpace { .. } => true,
+            Self::Storage(error) => error.is_out_of_space(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn option(
         option: &'static str,
         problem: impl Into<Box<str>>,

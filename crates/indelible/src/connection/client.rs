@@ -77,7 +77,7 @@ pub struct Connection {
     open: Option<Box<Open>>,
     /// The last transaction, whose memory the next one uses.
     spare: Option<Box<Open>>,
-    /// Transactions begun so far.
+    /// Counts its transactions, from a number on that no other connection comes to.
     transactions: u64,
     /// How long a statement waits for a row that others have locked.
     pub(super) wait: Wait,
@@ -179,7 +179,7 @@ impl Database {
             advisory: None,
             open: None,
             spare: None,
-            transactions: 0,
+            transactions: core.shared.first_transaction(),
             wait: Wait::Limit(core.lock_policy.wait_limit),
             is_unchecked: false,
             database: self.clone(),

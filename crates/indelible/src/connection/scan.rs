@@ -178,10 +178,12 @@ impl Scan {
         if connection.transaction() != self.transaction {
             return Err(Error::NoTransaction);
         }
+        self.table.check(connection.core().serial)?;
         while rows.len() < BATCH_ROWS_MAX {
             for at in 0..self.parts.len() {
                 // Rows are handed over whole: an error must not lose those that were taken.
                 while self.parts[at].needs_rows() && rows.is_empty() {
+                    connection.check_interrupt()?;
                     self.refill(at, connection)?;
                 }
             }

@@ -23,6 +23,9 @@ use storage::lock::{LockManager, LockOptions};
 /// Most key locks of one table and transaction after which the table is tried to be locked whole.
 const ESCALATE_AT_MAX: usize = 100_000;
 
+/// Bits of the number of a transaction by which its connection counts.
+const TRANSACTION_BITS: u32 = 40;
+
 /// State that connections share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
@@ -31,6 +34,8 @@ pub(crate) struct Shared {
     pub(super) lists: Lists,
     pub(super) recent: Recent,
     connections_max: u32,
+    /// Connections that were opened so far.
+    opened: AtomicU64,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
     connections: Mutex<Connections>,
@@ -59,6 +64,7 @@ impl Shared {
             lists: Lists::default(),
             recent: Recent::default(),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
+            opened: AtomicU64::new(0),
             period: AtomicU64::new(0),
             connections: Mutex::default(),
         }
@@ -94,6 +100,12 @@ impl Shared {
         }
         connections.open += 1;
         Ok(())
+    }
+
+    /// The number from which a new connection counts its transactions, so that each has another one
+    /// in the whole database: marks and scans know theirs by it.
+    pub(super) fn first_transaction(&self) -> u64 {
+        self.opened.fetch_add(1, Ordering::Relaxed) << TRANSACTION_BITS
     }
 
     /// A connection has closed, with everything that it had registered.

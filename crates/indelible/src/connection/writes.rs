@@ -259,6 +259,8 @@ impl WriteSet {
             .retain(|_, locked| locked.before < mark.unique_keys);
         self.unique_indexes
             .retain(|(.., keys)| *keys <= mark.unique_keys);
+        // A change that is not looked for is the only one.
+        self.is_unseen &= mark.length > 0;
         while self.log.len() > mark.length
             && let Some(Entry {
                 change, previous, ..

@@ -56,13 +56,24 @@ pub(super) struct OwnedRange {
     pub(super) number: u64,
 }
 
+/// A whole that has become stronger.
+pub(super) struct Raise {
+    /// Its place among the session's locks.
+    pub(super) at: u64,
+    pub(super) whole: u32,
+    /// The strength that it had.
+    pub(super) before: Strength,
+    /// The number of the first lock below the whole that was given back for it.
+    pub(super) covers_from: u64,
+}
+
 /// All that a session holds.
 pub(super) struct Owned {
     pub(super) wholes: NameTable<Whole>,
     /// Those of `wholes` that the transaction has.
     pub(super) active: Vec<u32>,
-    /// Those that have become stronger: when, and their strength before.
-    pub(super) raises: Vec<(u64, u32, Strength)>,
+    /// Those that have become stronger, in that order.
+    pub(super) raises: Vec<Raise>,
     pub(super) keys: NameTable<OwnedKey>,
     /// The keys by their numbers.
     pub(super) order: Vec<u32>,

@@ -26,7 +26,7 @@ use super::inheritance::Inheritance;
 use super::manager::LockManager;
 use super::mode::{KeyMode, Mode, Precedence, Strength};
 use super::name::{Name, Space};
-use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
+use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Raise, Whole};
 use super::parker::{Interrupt, Parker};
 use super::queues::Queues;
 use super::range::Interval;
@@ -505,7 +505,12 @@ impl LockSession {
         let raised = self.owned.next_number();
         let whole = self.owned.wholes.get_mut(number);
         let before = std::mem::replace(&mut whole.strength, strength);
-        self.owned.raises.push((raised, number, before));
+        self.owned.raises.push(Raise {
+            at: raised,
+            whole: number,
+            before,
+            covers_from: u64::MAX,
+        });
     }
 
     /// Makes the lock of a whole weaker.
@@ -670,10 +675,17 @@ impl LockSession {
         self.raise_whole(number, request.strength);
         self.counters.acquired += 1;
         self.counters.escalations += 1;
-        for key in self.owned.take_keys(0, |key| key.whole == number) {
+        let keys = self.owned.take_keys(0, |key| key.whole == number);
+        let ranges = self.owned.take_ranges(|range| range.whole == number);
+        let numbers = keys.iter().map(|&key| self.owned.keys.get(key).number);
+        let numbers = numbers.chain(ranges.iter().map(|range| range.number));
+        let covers_from = numbers.min().unwrap_or(u64::MAX);
+        if let Some(raise) = self.owned.raises.last_mut() {
+            raise.covers_from = covers_from;
+        }
+        for key in keys {
             self.release_key(key);
         }
-        let ranges = self.owned.take_ranges(|range| range.whole == number);
         self.release_ranges(&ranges);
         self.owned.wholes.get_mut(number).escalate_at = escalate_at;
         self.wake_all();

@@ -3,10 +3,10 @@
 //! Goal: exactly the conflicts of the tables in `row_locks.rs`. Method: probes without waiting;
 //! threads for deadlocks, limits and interrupts, with waits that are longer than any test.
 
-use super::{Directory, begun, database, everywhere, filled, get, set};
+use super::{Directory, begun, database, everywhere, everywhere_with, filled, get, set};
 use indelible::{
-    AdvisoryKey, AdvisoryMode, Connection, Database, Durability, Error, Found, Isolation, KeyLock,
-    Method, RowLock, Scope, StorageError, Table, TableLock, Uniqueness, Wait,
+    AdvisoryKey, AdvisoryMode, Connection, Database, Direction, Durability, Error, Found,
+    Isolation, KeyLock, Method, RowLock, Scope, StorageError, Table, TableLock, Uniqueness, Wait,
 };
 use std::time::{Duration, Instant};
 
@@ -424,6 +424,55 @@ fn a_rollback_to_a_mark_gives_back_what_was_locked_since() {
         let left = db.read(|reader| reader.collect(&table, ..)).unwrap();
         let expected = [(0, 100), (1, 5), (3, 100), (9, 10)];
         assert_eq!(super::pairs(&left), expected);
+    });
+}
+
+/// The lock of a table that has taken the place of many locks of rows stays for the older ones.
+#[test]
+fn a_rollback_to_a_mark_keeps_rows_that_an_escalation_has_locked() {
+    everywhere_with(
+        |options| options.locks_max(1024),
+        |db| {
+            let table = filled(db, 700);
+            let mut one = begun(db, Isolation::ReadCommitted);
+            for id in 0..300 {
+                set(&mut one, &table, id, 5).unwrap();
+            }
+            let mark = one.statement().unwrap();
+            for id in 300..650 {
+                set(&mut one, &table, id, 6).unwrap();
+            }
+            one.roll_back_to(mark).unwrap();
+            let mut two = begun(db, Isolation::ReadCommitted);
+            assert_eq!(lock(&mut two, &table, 1, RowLock::KeyShare), Found::Busy);
+            one.commit(Durability::Immediate).unwrap();
+            assert_eq!(lock(&mut two, &table, 1, RowLock::Update), Found::Yes);
+            assert_eq!(get(&mut two, &table, 1), Some(5));
+            assert_eq!(get(&mut two, &table, 400), Some(100));
+        },
+    );
+}
+
+/// Marks and scans are of one transaction of one connection.
+#[test]
+fn a_mark_of_another_connection_is_refused() {
+    one_of(Method::NvmInp, |db| {
+        let table = filled(db, 4);
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        let mark = one.statement().unwrap();
+        set(&mut one, &table, 1, 5).unwrap();
+        set(&mut two, &table, 2, 5).unwrap();
+        let refused = two.roll_back_to(mark);
+        assert!(
+            matches!(refused, Err(Error::NoSuchSavepoint)),
+            "{refused:?}"
+        );
+        let mut scan = one.scan(&table, .., Direction::Forward).unwrap();
+        let refused = scan.next_batch(&mut two, &mut Vec::new());
+        assert!(matches!(refused, Err(Error::NoTransaction)), "{refused:?}");
     });
 }
 

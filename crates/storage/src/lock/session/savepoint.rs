@@ -37,7 +37,8 @@ impl LockSession {
 
     /// Gives back the keys and tables that were locked since the savepoint, except the keys of one
     /// tree, and makes those as weak again that have become stronger since then. Ranges stay, with
-    /// the locks of their tables.
+    /// the locks of their tables; and so does the lock of a table that has taken the place of older
+    /// ones.
     pub fn release_since(&mut self, savepoint: LockSavepoint, kept: PageId) {
         let from = self.owned.first_since(savepoint.0);
         let mut newer = self.owned.order.split_off(from);
@@ -63,21 +64,24 @@ impl LockSession {
         let keys = self.owned.order[self.owned.first_since(savepoint)..].iter();
         let ranges = self.owned.ranges.iter();
         let ranges = ranges.filter(|range| range.number >= savepoint);
-        let busy: Vec<u32> = keys
-            .map(|&key| self.owned.keys.get(key).whole)
-            .chain(ranges.map(|range| range.whole))
-            .chain(self.partition)
-            .collect();
         let first = self
             .owned
             .raises
-            .partition_point(|(at, ..)| *at < savepoint);
+            .partition_point(|raise| raise.at < savepoint);
+        let covering = self.owned.raises[first..].iter();
+        let covering = covering.filter(|raise| raise.covers_from < savepoint);
+        let busy: Vec<u32> = keys
+            .map(|&key| self.owned.keys.get(key).whole)
+            .chain(ranges.map(|range| range.whole))
+            .chain(covering.map(|raise| raise.whole))
+            .chain(self.partition)
+            .collect();
         let mut raises = self.owned.raises.split_off(first);
-        while let Some((at, number, before)) = raises.pop() {
-            if busy.contains(&number) {
-                self.owned.raises.push((at, number, before));
+        while let Some(raise) = raises.pop() {
+            if busy.contains(&raise.whole) {
+                self.owned.raises.push(raise);
             } else {
-                self.weaken_whole(number, before);
+                self.weaken_whole(raise.whole, raise.before);
             }
         }
         self.owned.raises[first..].reverse();

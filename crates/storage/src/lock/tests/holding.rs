@@ -334,6 +334,39 @@ fn many_keys_become_one_table() {
 }
 
 #[test]
+fn keys_from_before_a_savepoint_stay_locked_after_an_escalation() {
+    let is_free = |manager: &std::sync::Arc<LockManager>, number: u64| {
+        let mut other = hasty(manager);
+        granted(key(&mut other, number, KeyMode::KeyShare))
+    };
+    for before in [1, 60] {
+        let manager = escalating();
+        let mut session = hasty(&manager);
+        for number in 0..before {
+            key(&mut session, number, KeyMode::Exclusive).unwrap();
+        }
+        let savepoint = session.savepoint();
+        for number in before..150 {
+            key(&mut session, number, KeyMode::Exclusive).unwrap();
+        }
+        assert_eq!(manager.counters().escalations, 1);
+        session.release_since(savepoint, PageId(99));
+        assert!(!is_free(&manager, 0), "{before}");
+        session.end();
+        assert!(is_free(&manager, 0));
+    }
+    // All that the table's lock stands for is newer.
+    let manager = escalating();
+    let mut session = hasty(&manager);
+    let savepoint = session.savepoint();
+    for number in 0..150 {
+        key(&mut session, number, KeyMode::Exclusive).unwrap();
+    }
+    session.release_since(savepoint, PageId(99));
+    assert!(is_free(&manager, 0));
+}
+
+#[test]
 fn escalation_that_is_refused_is_tried_again_later() {
     let manager = escalating();
     let (mut session, mut other) = (hasty(&manager), hasty(&manager));

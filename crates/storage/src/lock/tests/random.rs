@@ -80,6 +80,29 @@ impl Model {
         }
     }
 
+    /// What a session holds of keys and tables.
+    fn held(&self, session: usize) -> Held {
+        let keys = self.keys.iter();
+        let own = keys.filter_map(|(key, owners)| Some((*key, *owners.get(&session)?)));
+        (own.collect(), self.tables.get(&session).copied())
+    }
+
+    /// A session is about to hold what it has held before.
+    fn roll_back(&mut self, session: usize, (keys, table): &Held) {
+        for owners in self.keys.values_mut() {
+            owners.remove(&session);
+        }
+        for (key, strength) in keys {
+            self.keys
+                .entry(*key)
+                .or_default()
+                .insert(session, *strength);
+        }
+        self.tables.remove(&session);
+        self.tables
+            .extend(table.map(|strength| (session, strength)));
+    }
+
     fn end(&mut self, session: usize) {
         for owners in self.keys.values_mut() {
             owners.remove(&session);
@@ -88,6 +111,9 @@ impl Model {
         self.tables.remove(&session);
     }
 }
+
+/// Keys with their strengths, and the strength of the table.
+type Held = (Vec<((u32, u64), Strength)>, Option<Strength>);
 
 struct Random(u64);
 
@@ -143,11 +169,23 @@ fn run(options: LockOptions, asked: &'static [KeyMode]) {
             std::thread::spawn(move || {
                 let mut random = Random(number as u64 + 1);
                 for _ in 0..TRANSACTIONS {
+                    let mut savepoint = None;
                     for _ in 0..=random.below(6) {
+                        // Ranges would stay.
+                        if asked == OF_ROWS && random.below(4) == 0 {
+                            let held = model.lock().unwrap().held(number);
+                            savepoint = Some((session.savepoint(), held));
+                        }
                         match step(&mut session, number, &mut random, &model, asked) {
                             Ok(()) => {}
                             Err(StorageError::Deadlock { .. }) => break,
                             Err(error) => panic!("{error}"),
+                        }
+                        if let Some((mark, held)) = &savepoint
+                            && random.below(4) == 0
+                        {
+                            model.lock().unwrap().roll_back(number, held);
+                            session.release_since(*mark, PageId(99));
                         }
                         if random.below(4) == 0 {
                             std::thread::yield_now();
