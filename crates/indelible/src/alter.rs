@@ -7,7 +7,7 @@
 //! or after it leaves one whole table. All partitions are held meanwhile.
 
 use crate::database::Database;
-use crate::definitions::{drop_elsewhere, leave, make, number};
+use crate::definitions::{drop_copies, drop_elsewhere, leave, make, number};
 use crate::error::{Error, Result};
 use crate::options::random_identity;
 use crate::scan::{key_after, whole_table};
@@ -231,17 +231,17 @@ impl Database {
             return Err(Error::TableExists { table: def.name });
         }
         number(&mut def, core)?;
+        drop_copies(&mut session, table)?;
         let new = make(&mut session, &def)?;
-        let replaced = copy(&mut session, table, &new, &mut convert)
-            .and_then(|()| session.force())
-            .and_then(|()| leave(&mut session, table));
+        let copied = copy(&mut session, table, &new, &mut convert).and_then(|()| session.force());
+        let is_copied = copied.is_ok();
+        let replaced = copied.and_then(|()| leave(&mut session, table));
         if let Err(error) = replaced {
             session.abort();
             // If the old table may be gone, the next opening decides.
-            if error.is_statement_error() {
-                for partition in 0..core.descriptor.partitions {
-                    let _ = session.define(partition, |engine| engine.drop_table(new.entry.id));
-                }
+            if !is_copied || error.is_statement_error() {
+                // What stays is dropped before the table that it replaces.
+                let _ = drop_copies(&mut session, table);
             }
             return Err(error);
         }

@@ -161,8 +161,9 @@ impl Database {
         self.drop_held(session, table)
     }
 
-    fn drop_held(&self, mut session: Session<'_>, table: &Table) -> Result<()> {
+    pub(crate) fn drop_held(&self, mut session: Session<'_>, table: &Table) -> Result<()> {
         self.core.shared.prepared.check_unused(table)?;
+        drop_copies(&mut session, table)?;
         leave(&mut session, table)?;
         self.core.tables().remove(table.name());
         drop_elsewhere(&mut session, table.entry.id);
@@ -331,6 +332,27 @@ pub(crate) fn leave(session: &mut Session<'_>, table: &Table) -> Result<()> {
         .define(0, |engine| engine.drop_table(table.entry.id))
         .map_err(|error| error.of_drop(method))?;
     table.entry.dropped.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Drops the copies of a table that rewrites have left unfinished: without the table they would take
+/// its place.
+pub(crate) fn drop_copies(session: &mut Session<'_>, table: &Table) -> Result<()> {
+    let id = table.entry.id;
+    let is_copy = |def: &TableDef| def.replaces == Some(id) && id < def.id;
+    let tables = session.idle_engine(0)?.tables();
+    let copies: Vec<TableId> = tables
+        .iter()
+        .filter(|table| is_copy(&table.def))
+        .map(|table| table.def.id)
+        .collect();
+    let method = session.core.descriptor.method;
+    for copy in copies {
+        session
+            .define(0, |engine| engine.drop_table(copy))
+            .map_err(|error| error.of_drop(method))?;
+        drop_elsewhere(session, copy);
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::table::Table;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use storage::engine::{Direction, Durability, Method, ScanRange};
 use storage::record::{KeyBuf, ValueRef};
@@ -55,7 +56,12 @@ impl Database {
                 }
             }
         }
-        self.drop_table(name)?;
+        let session = self.hold_all()?;
+        // Somebody else may have dropped it, and another table may have its name.
+        let newest = self.table(name).ok();
+        if newest.is_some_and(|newest| Arc::ptr_eq(&newest.entry, &table.entry)) {
+            self.drop_held(session, &table)?;
+        }
         Ok(true)
     }
 

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method, Precedence};
-use storage::record::{KeyRule, TableId};
+use storage::record::{KeyRule, TableDef, TableId};
 use storage::table::Table as Shape;
 use storage::{EngineSource, Platform, StorageError};
 
@@ -331,7 +331,11 @@ fn tables_of(
     partitions: u32,
 ) -> Result<(BTreeMap<String, Table>, Hidden)> {
     let (mut catalogue, mut hidden) = (BTreeMap::new(), Hidden::new());
+    let unfinished = unfinished(&shapes);
     for shape in shapes {
+        if unfinished.contains(&shape.def.id) {
+            continue;
+        }
         let entry = TableEntry::new(serial, shape, partitions)?;
         if hidden::is_hidden(entry.id) {
             hidden.insert(entry.id, Table { entry });
@@ -410,7 +414,7 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
         for table in engine.tables() {
             let Some(truth) = find(table.def.id) else {
                 writable(access, partition)?;
-                engine.idle()?.drop_table(table.def.id)?;
+                drop_if_room(engine.as_mut(), table.def.id)?;
                 continue;
             };
             for index in &table.def.indexes {
@@ -443,16 +447,28 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
 /// one that was made before it: copies that earlier versions have made may name the number of
 /// another, later one.
 fn drop_unfinished(first: &mut dyn Engine, access: Access) -> Result<()> {
-    let tables = first.tables();
-    let is_there = |id: TableId| tables.iter().any(|table| table.def.id == id);
-    for table in &tables {
-        let replaced = table.def.replaces.filter(|old| *old < table.def.id);
-        if replaced.is_some_and(is_there) {
-            writable(access, 0)?;
-            first.idle()?.drop_table(table.def.id)?;
-        }
+    for id in unfinished(&first.tables()) {
+        writable(access, 0)?;
+        drop_if_room(first, id)?;
     }
     Ok(())
+}
+
+/// The tables that replace a table which is still there.
+fn unfinished(tables: &[Arc<Shape>]) -> Vec<TableId> {
+    let is_there = |id: TableId| tables.iter().any(|table| table.def.id == id);
+    let replaced = |def: &TableDef| def.replaces.filter(|old| *old < def.id);
+    let copies = tables.iter().map(|table| &table.def);
+    let copies = copies.filter(|def| replaced(def).is_some_and(is_there));
+    copies.map(|def| def.id).collect()
+}
+
+/// Drops a table that is in no catalogue. If there is no room for that, a later opening does it.
+fn drop_if_room(engine: &mut dyn Engine, id: TableId) -> Result<()> {
+    match engine.idle()?.drop_table(id) {
+        Err(error) if error.is_out_of_space() => Ok(()),
+        dropped => Ok(dropped?),
+    }
 }
 
 /// Fails if recovery has to change a partition that is open for reading only.
@@ -487,7 +503,7 @@ fn at(path: &Path, error: Error) -> Error {
 mod tests {
     use super::*;
     use crate::definitions::{make, number};
-    use storage::record::{Column, DataType, TableDef};
+    use storage::record::{Column, DataType};
 
     /// Copies that earlier versions have made keep the number of the table that was replaced in
     /// their source. Another table got that number here, and the next opening dropped the copied

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
+use crate::lock_policy::LockPolicy;
 use crate::session::Session;
 use crate::table::{Table, TableEntry};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use storage::StorageError;
-use storage::engine::{Direction, Engine, ScanRange};
+use storage::engine::{Direction, Engine, Isolation, ScanRange};
 use storage::record::{Changes, KeyBuf, Placement, Row, TableId, ValueRef};
 
 impl Session<'_> {
@@ -136,14 +137,11 @@ impl Session<'_> {
         let entry = self.writable(table)?;
         check_row(entry, row)?;
         row.check_complete()?;
-        if self.checks_elsewhere(entry) {
-            self.check_unique(entry, row, None)?;
-        }
         let first = row.get(entry.shape.def.primary_key[0]);
         let inserted = if self.is_beside(entry.place(first)?)? {
             self.insert_beside(table, row)
         } else {
-            self.insert_placed(entry, row)
+            self.insert_looked_for(entry, row)
         };
         if inserted.is_ok() {
             self.row_changes.add(&table.entry.count, 1);
@@ -166,9 +164,19 @@ impl Session<'_> {
             // It fails, and changes nothing.
             return self.insert_placed(entry, row);
         }
+        // Its unique keys are locked before they are looked for.
         self.change_beside(table, None, Some(row.clone()), |session| {
-            session.insert_placed(&table.entry, row)
+            session.insert_looked_for(&table.entry, row)
         })
+    }
+
+    /// Inserts a row once its unique keys are looked for in other partitions.
+    #[inline]
+    fn insert_looked_for(&mut self, entry: &TableEntry, row: &Row) -> Result<()> {
+        if self.checks_elsewhere(entry) {
+            self.check_unique(entry, row, None)?;
+        }
+        self.insert_placed(entry, row)
     }
 
     #[inline]
@@ -216,13 +224,14 @@ impl Session<'_> {
             } else {
                 None
             };
-            if self.checks_elsewhere(entry)
-                && !self.check_update(table, values, &encoded, changes)?
-            {
-                return Ok(false);
-            }
-            let run =
-                |session: &mut Self| session.update_placed(entry, placement, &encoded, changes);
+            let run = |session: &mut Self| {
+                if session.checks_elsewhere(entry)
+                    && !session.check_update(table, values, &encoded, changes)?
+                {
+                    return Ok(false);
+                }
+                session.update_placed(entry, placement, &encoded, changes)
+            };
             let updated = match &before {
                 Some(before) if is_beside => {
                     let mut after = before.clone();
@@ -257,7 +266,7 @@ impl Session<'_> {
         changes: &Changes,
     ) -> Result<bool> {
         let mut row = table.row();
-        if !self.get_into(table, &values, &mut row)? {
+        if !self.get_to_change(table, &values, &mut row)? {
             return Ok(false);
         }
         changes.apply(&mut row)?;
@@ -307,12 +316,14 @@ impl Session<'_> {
         changes: &Changes,
     ) -> Result<bool> {
         let mut old = table.row();
-        if !self.get_into(table, &values, &mut old)? {
+        if !self.get_to_change(table, &values, &mut old)? {
             return Ok(false);
         }
         let mut new = old.clone();
         changes.apply(&mut new)?;
-        self.delete(table, &values)?;
+        if !self.delete(table, &values)? {
+            return Ok(false);
+        }
         self.without_memory_limit(|session| {
             if let Err(error) = session.insert(table, &new) {
                 // The statement must leave no trace; if undoing it fails too, the transaction must
@@ -522,7 +533,8 @@ impl Session<'_> {
     }
 
     /// Fails if another row, in any partition, has the row's key in a unique index whose columns do
-    /// not decide the partition. `own` is the primary key of the row that is being changed.
+    /// not decide the partition. `own` is the primary key of the row that is being changed. Whatever
+    /// the isolation, nobody takes the key anywhere before the transaction has ended.
     fn check_unique(&mut self, entry: &TableEntry, row: &Row, own: Option<&KeyBuf>) -> Result<()> {
         let shape = entry.current();
         let first = shape.def.primary_key[0];
@@ -545,13 +557,13 @@ impl Session<'_> {
             };
             for partition in 0..self.core.partitions.len() as u32 {
                 let mut taken = Ok(false);
-                let scanned = self.engine(partition)?.scan(&range, &mut |found| {
+                let scanned = self.scan_for_good(partition, &range, &mut |found| {
                     taken = shape
                         .primary
                         .encode_row(found, &mut primary)
                         .map(|()| own != Some(&primary));
                     ControlFlow::Break(())
-                });
+                })?;
                 scanned.map_err(|error| self.failed(error.into()))?;
                 if taken? {
                     let key = columns_text(row, &index.columns);
@@ -561,6 +573,32 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Session<'_> {
+    /// Reads a range, and keeps it locked as a serializable transaction does.
+    fn scan_for_good(
+        &mut self,
+        partition: u32,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<storage::Result<()>> {
+        let LockPolicy {
+            isolation,
+            wait_limit,
+            ..
+        } = self.lock_policy();
+        let engine = self.engine(partition)?;
+        let isolate = |engine: &mut dyn Engine, isolation| {
+            if let Some(sessions) = engine.sessions() {
+                sessions.set_isolation(isolation, wait_limit);
+            }
+        };
+        isolate(engine, Isolation::Serializable);
+        let scanned = engine.scan(range, visit);
+        isolate(engine, isolation);
+        Ok(scanned)
     }
 }
 

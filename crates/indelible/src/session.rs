@@ -190,6 +190,11 @@ impl<'db> Session<'db> {
         })
     }
 
+    /// Its waiting for others, and its isolation from them.
+    pub(crate) const fn lock_policy(&self) -> LockPolicy {
+        self.lock_policy
+    }
+
     /// The attempts of a transaction like those of this session.
     #[inline]
     pub(crate) const fn retry(&self) -> Retry<'db> {

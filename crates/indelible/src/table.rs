@@ -185,6 +185,18 @@ impl Table {
         Changes::new(Arc::clone(&self.entry.shape.layout))
     }
 
+    /// The bytes by which an index, or the primary key, orders the contents of one of its columns,
+    /// by position, where its keys do not have all of each: rows whose contents share so many, and
+    /// have more, come in any order. None if all bytes count.
+    pub fn ordered_bytes(&self, index: Option<&str>, column: usize) -> Option<usize> {
+        let shape = self.entry.current();
+        let all = &shape.def.indexes;
+        match index.and_then(|name| all.iter().position(|index| index.name == name)) {
+            Some(position) => shape.secondary[position].ordered_bytes(column),
+            None => shape.primary.ordered_bytes(column),
+        }
+    }
+
     /// A secondary index by its name.
     pub fn index(&self, name: &str) -> Result<Index> {
         let shape = self.entry.current();

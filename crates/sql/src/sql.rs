@@ -153,6 +153,8 @@ impl Sql {
                 Ok(true) => {}
                 // Nothing names them, so a reader can leave them where they are.
                 Ok(false) | Err(indelible::Error::ReadOnly) => return Ok(()),
+                // A later opening finds it again.
+                Err(error) if error.is_out_of_space() => {}
                 Err(error) => return Err(error.into()),
             }
         }

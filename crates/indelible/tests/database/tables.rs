@@ -394,6 +394,42 @@ fn rows_are_counted_as_transactions_commit() {
     }
 }
 
+/// A copy that a rewrite has begun is no table, whatever the error was and whatever comes later.
+#[test]
+fn a_rewrite_that_fails_leaves_nothing_behind() {
+    for method in METHODS {
+        for partitions in [1, 3] {
+            let (directory, database) = create(method, partitions, |options| options);
+            let table = database
+                .create_table("t")
+                .column("id", DataType::Int64)
+                .column("twice", DataType::Int64)
+                .create()
+                .unwrap();
+            database
+                .transaction(|t| (0..20_i64).try_for_each(|id| t.insert(&table, (id, 2 * id))))
+                .unwrap();
+            let mut left = 5;
+            let failed = database.rewrite_table(&table, table.definition(), |old, new| {
+                left -= 1;
+                (0..2).try_for_each(|at| new.set(at, old.get(at)))?;
+                if left == 0 {
+                    Err(Error::Doomed)
+                } else {
+                    Ok(())
+                }
+            });
+            assert!(matches!(failed, Err(Error::Doomed)), "{failed:?}");
+            assert_eq!(database.read(|r| r.count(&table, ..)).unwrap(), 20);
+            drop(table);
+            database.drop_table("t").unwrap();
+            drop(database);
+            let database = Database::open(directory.path()).unwrap();
+            assert!(database.tables().is_empty(), "{method}");
+        }
+    }
+}
+
 #[test]
 fn counts_and_statistics_are_there_again_and_say_when_they_are_estimates() {
     for method in METHODS {

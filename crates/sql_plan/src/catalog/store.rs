@@ -72,8 +72,10 @@ pub fn load(database: &Database) -> Result<Loaded> {
         catalog.put(object);
     }
     let orphans = match drop_loose_indexes(database, &catalog) {
-        // Nothing names them, so a reader can leave them where they are.
+        // Nothing names them, so a reader can leave them where they are; and if there is no room to
+        // drop them, a later opening does it.
         Err(Error::ReadOnly) => Vec::new(),
+        Err(error) if error.is_out_of_space() => Vec::new(),
         orphans => orphans?,
     };
     Ok(Loaded {
