@@ -202,6 +202,7 @@ impl Binder<'_> {
             input: node,
             keys: Vec::new(),
             wanted: None,
+            presorted: None,
         };
         Ok((sort.into(), columns))
     }

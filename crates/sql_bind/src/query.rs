@@ -11,7 +11,7 @@ use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Expr, Limit, Node, OutputColumn, Project, Recursive, SetKind, SetOperation, Shared, Sort,
-    SortKey, Values, Working,
+    SortKey, Values, Wanted, Working,
 };
 use crate::types::overload::common_kind;
 use crate::types::{Kind, Type};
@@ -571,14 +571,20 @@ pub(super) fn sorted(input: Node, keys: Vec<SortKey>, bounds: &Bounds) -> Node {
     if keys.is_empty() {
         return input;
     }
-    let wanted = match (&bounds.limit, &bounds.offset, bounds.with_ties) {
-        (Some(limit), None, false) => Some(limit.clone()),
-        _ => None,
+    let wanted = bounds.limit.as_ref().map(|count| Wanted {
+        count: count.clone(),
+        skipped: bounds.offset.clone(),
+    });
+    // The limit computes them too, and must get the same.
+    let is_fixed = |wanted: &Wanted| {
+        let mut parts = std::iter::once(&wanted.count).chain(&wanted.skipped);
+        !parts.any(Expr::has_volatile)
     };
     Sort {
         input,
         keys,
-        wanted,
+        wanted: wanted.filter(|wanted| !bounds.with_ties && is_fixed(wanted)),
+        presorted: None,
     }
     .into()
 }

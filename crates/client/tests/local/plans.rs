@@ -428,9 +428,9 @@ fn indexes_of_expressions_find_what_conditions_say() {
     }
 }
 
-/// An index gives an order where no row that is wanted has NULL there, if they are few.
+/// An index gives an order if few rows are wanted.
 #[test]
-fn indexes_of_columns_that_refuse_null_give_orders() {
+fn indexes_give_orders_of_few_rows() {
     let (_scratch, sql) = Scratch::open("plans-orders");
     let mut session = sql.connect().unwrap();
     let script = "CREATE TABLE o (id int PRIMARY KEY, c int NOT NULL, n int); \
@@ -449,12 +449,119 @@ fn indexes_of_columns_that_refuse_null_give_orders() {
         lines(&mut session, range),
         ["8", "6", "5", "4", "3", "2", "1"]
     );
-    // Those with NULL come last, and many rows are sorted at less cost.
-    for sorted in [
-        "SELECT id FROM o ORDER BY n DESC LIMIT 3",
-        "SELECT id FROM o ORDER BY c LIMIT 1000",
-    ] {
-        assert_eq!(plan(&mut session, sorted)[1], "->  Sort", "{sorted}");
-    }
+    let with_null = "SELECT id FROM o ORDER BY n DESC LIMIT 3";
+    let shown = plan(&mut session, with_null);
+    assert_eq!(shown[1], "->  Index Scan Backward using by_n on o");
+    assert_eq!(lines(&mut session, with_null), ["7", "3000", "2999"]);
+    // Many rows are sorted at less cost.
+    let many = "SELECT id FROM o ORDER BY c LIMIT 1000";
+    assert_eq!(plan(&mut session, many)[1], "->  Sort");
     assert_eq!(lines(&mut session, "SELECT min(c) FROM o"), ["2000"]);
+}
+
+#[test]
+fn indexes_give_orders_of_texts_and_of_columns_with_null() {
+    let (_scratch, sql) = Scratch::open("plans-text-orders");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "CREATE TABLE t (id int PRIMARY KEY, made date, name text, size int); \
+         CREATE INDEX t_made ON t (made); CREATE INDEX t_name ON t (name); \
+         CREATE INDEX t_size ON t (size, name)",
+    );
+    let mut plan_of = |tail: &str| plan(&mut session, &format!("SELECT id FROM t {tail}"));
+    // NULL lies apart, and keys behind the columns are there too; an offset counts.
+    for tail in [
+        "ORDER BY made LIMIT 5",
+        "ORDER BY made DESC LIMIT 5",
+        "ORDER BY made NULLS FIRST, id LIMIT 5 OFFSET 20",
+        "ORDER BY made DESC NULLS LAST, id DESC LIMIT 5",
+    ] {
+        let backward = if tail.contains("DESC") {
+            " Backward"
+        } else {
+            ""
+        };
+        let expected = [
+            "Limit".to_owned(),
+            format!("->  Index Scan{backward} using t_made on t"),
+        ];
+        assert_eq!(plan_of(tail), expected, "{tail}");
+    }
+    // Long texts that begin alike are sorted among themselves.
+    let incremental = |key: &str, index: &str| {
+        [
+            "Limit".to_owned(),
+            "->  Incremental Sort".to_owned(),
+            format!("Sort Key: {key}"),
+            format!("->  Index Scan{index} on t"),
+        ]
+    };
+    let expected = incremental("name DESC", " Backward using t_name");
+    assert_eq!(plan_of("ORDER BY name DESC LIMIT 5"), expected);
+    let expected = incremental("size, name NULLS FIRST", " using t_size");
+    assert_eq!(plan_of("ORDER BY size, name NULLS FIRST LIMIT 5"), expected);
+    // NULL of a later column lies among the others.
+    let sorts = |plan: &[String]| plan.iter().any(|line| line == "->  Sort");
+    for tail in [
+        "ORDER BY size, name LIMIT 5",
+        "ORDER BY made, id DESC LIMIT 5",
+        "ORDER BY made LIMIT 5000 OFFSET 100",
+        "ORDER BY made",
+    ] {
+        let plan = plan_of(tail);
+        assert!(sorts(&plan) || plan[0] == "Sort", "{tail}: {plan:?}");
+    }
+    let ends = ["min(name)", "max(name)", "min(made)", "max(made)"];
+    for end in ends {
+        let plan = plan(&mut session, &format!("SELECT {end} FROM t"));
+        assert!(
+            plan.iter().any(|line| line.starts_with("->  Index Scan")),
+            "{end}: {plan:?}"
+        );
+    }
+}
+
+#[test]
+fn patterns_and_null_lead_by_an_index() {
+    let (_scratch, sql) = Scratch::open("plans-patterns");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "CREATE TABLE t (id int PRIMARY KEY, name text, code varchar(9), gone date); \
+         CREATE INDEX t_name ON t (name); CREATE INDEX t_code ON t (code); \
+         CREATE INDEX t_gone ON t (gone); CREATE INDEX t_both ON t (code, gone); \
+         INSERT INTO t SELECT n, 'n' || n, 'c' || n, CASE WHEN n % 50 > 0 THEN now()::date END \
+         FROM generate_series(1, 2000) n; ANALYZE t",
+    );
+    let mut plan_of = |condition: &str| {
+        let statement = format!("SELECT id FROM t WHERE {condition}");
+        plan(&mut session, &statement)
+    };
+    let of_name = [
+        "Index Scan using t_name on t",
+        "Index Cond: (name ~~ 'n12%'::text)",
+        "Filter: (name ~~ 'n12%'::text)",
+    ];
+    assert_eq!(plan_of("name LIKE 'n12%'"), of_name);
+    for (condition, index) in [
+        ("code LIKE 'c1_'", "t_code"),
+        ("code LIKE 'c#_%' ESCAPE '#'", "t_code"),
+        ("gone IS NULL", "t_gone"),
+        ("code = 'c50' AND gone IS NULL", "t_both"),
+    ] {
+        let plan = plan_of(condition);
+        let expected = format!("Index Scan using {index} on t");
+        assert_eq!(plan[0], expected, "{condition}");
+    }
+    // All rows, or most of them.
+    for condition in [
+        "name LIKE '%12'",
+        "name LIKE '_1%'",
+        "name ILIKE 'n12%'",
+        "name NOT LIKE 'n12%'",
+        "gone IS NOT NULL",
+    ] {
+        assert_eq!(plan_of(condition)[0], "Seq Scan on t", "{condition}");
+    }
 }

@@ -15,6 +15,7 @@ mod evaluate;
 mod filter;
 mod frame;
 mod functions;
+mod incremental;
 mod join;
 mod limit;
 mod lock;
@@ -158,6 +159,9 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
         Node::Join(plan) => join::build_join(plan, None),
         Node::Aggregate(plan) => Box::new(aggregate::AggregateRun::new(plan)),
         Node::Window(plan) => Box::new(window::WindowRun::new(plan)),
+        Node::Sort(plan) if plan.presorted.is_some() => {
+            Box::new(incremental::IncrementalRun::new(plan))
+        }
         Node::Sort(plan) => Box::new(sort::SortRun::new(plan)),
         Node::Limit(plan) => Box::new(limit::LimitRun::new(plan)),
         Node::Distinct(plan) => Box::new(distinct::DistinctRun::new(plan)),

@@ -7,8 +7,9 @@
 use super::storage::{key_value, key_values, read_columns};
 use super::{Operator, Run, evaluate, is_true};
 use crate::error::Result;
-use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
+use crate::plan::{Access, Bound, Expr, KeyRange, Nulls, Scan, Source};
 use crate::sink::Batch;
+use crate::types::function::pattern::{after_all, beginning};
 use crate::types::{Datum, Kind, Type, storage};
 use indelible::{Direction, Prefix, Row, Value};
 use sql_rows::Columns;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub(super) struct ScanRun {
     plan: Arc<Scan>,
     reading: Reading,
+    /// A range that is read after the one under way: rows with NULL, or those without.
+    later: Option<Ends>,
     rows: Vec<Row>,
     next: usize,
     /// The plan's condition. What the rows do not change in it is computed when many are read.
@@ -56,6 +59,7 @@ impl ScanRun {
         Self {
             plan: Arc::clone(plan),
             reading: Reading::NotBegun,
+            later: None,
             rows: Vec::new(),
             next: 0,
             condition: plan.condition.clone(),
@@ -66,33 +70,31 @@ impl ScanRun {
         }
     }
 
-    fn begin(&self, run: &mut Run<'_>) -> Result<Reading> {
-        let source = &self.plan.source;
-        let direction = |backward| match backward {
-            true => Direction::Backward,
-            false => Direction::Forward,
-        };
-        Ok(match &self.plan.access {
+    fn begin(&mut self, run: &mut Run<'_>) -> Result<Reading> {
+        let plan = Arc::clone(&self.plan);
+        let source = &plan.source;
+        Ok(match &plan.access {
             Access::All { backward } => {
-                let scan = run
-                    .connection
-                    .scan(&source.table, .., direction(*backward))?;
+                let direction = direction(*backward);
+                let scan = run.connection.scan(&source.table, .., direction)?;
                 Reading::Range(as_begun(scan, run)?)
             }
-            Access::Range(range) => match bounds(source, range, run)? {
-                None => Reading::Over,
-                Some(bounds) => {
-                    let direction = direction(range.backward);
-                    let scan = match &range.index {
-                        None => run.connection.scan(&source.table, bounds, direction)?,
-                        Some(name) => {
-                            let index = source.table.index(name)?;
-                            run.connection.scan_index(&index, bounds, direction)?
-                        }
-                    };
-                    Reading::Range(as_begun(scan, run)?)
+            Access::Range(range) => {
+                let values = end_values(range, run)?;
+                if range.prefix.is_empty() && is_open(&values) && range.pattern.is_some() {
+                    // Rows by an index cost more than all rows.
+                    let scan = run.connection.scan(&source.table, .., Direction::Forward)?;
+                    return Ok(Reading::Range(as_begun(scan, run)?));
                 }
-            },
+                let mut all = bounds(source, range, values, run)?.into_iter();
+                match all.next() {
+                    None => Reading::Over,
+                    Some(bounds) => {
+                        self.later = all.next();
+                        Reading::Range(scan_range(source, range, bounds, run)?)
+                    }
+                }
+            }
             Access::Keys { index, keys } => {
                 let columns = key_types(source, index.as_deref());
                 let mut all = BTreeSet::new();
@@ -152,7 +154,12 @@ impl ScanRun {
                     if scan.next_batch(run.connection, &mut self.rows)? {
                         return Ok(true);
                     }
-                    self.reading = Reading::Over;
+                    self.reading = match (self.later.take(), &self.plan.access) {
+                        (Some(later), Access::Range(range)) => {
+                            Reading::Range(scan_range(&self.plan.source, range, later, run)?)
+                        }
+                        _ => Reading::Over,
+                    };
                 }
                 Reading::Keys(keys) => match keys.next() {
                     None => self.reading = Reading::Over,
@@ -166,6 +173,31 @@ impl ScanRun {
             }
         }
     }
+}
+
+fn direction(backward: bool) -> Direction {
+    match backward {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    }
+}
+
+/// A scan of an index, or of the primary key, between two ends.
+fn scan_range(
+    source: &Source,
+    range: &KeyRange,
+    ends: Ends,
+    run: &mut Run<'_>,
+) -> Result<indelible::Scan> {
+    let direction = direction(range.backward);
+    let scan = match &range.index {
+        None => run.connection.scan(&source.table, ends, direction)?,
+        Some(name) => {
+            let index = source.table.index(name)?;
+            run.connection.scan_index(&index, ends, direction)?
+        }
+    };
+    as_begun(scan, run)
 }
 
 /// The rows whose key begins with values.
@@ -220,60 +252,102 @@ fn key_types(source: &Source, index: Option<&str>) -> Vec<Type> {
 
 type Ends = (End<Vec<Value>>, End<Vec<Value>>);
 
-/// The ends of a range; none if it is empty because a value is NULL.
-fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option<Ends>> {
+/// The values at both ends of a range, and whether they are in it.
+type EndValues = [Option<(Datum, bool)>; 2];
+
+fn end_values(range: &KeyRange, run: &mut Run<'_>) -> Result<EndValues> {
+    if let Some(pattern) = &range.pattern {
+        return Ok(match evaluate(pattern, &[], run)? {
+            Datum::Text(pattern) => {
+                let beginning = beginning(&pattern);
+                let after = after_all(&beginning).map(|text| (Datum::Text(text.into()), false));
+                [Some((Datum::Text(beginning.into()), true)), after]
+            }
+            Datum::Null => [Some((Datum::Null, true)), None],
+            _ => [None, None],
+        });
+    }
+    let mut value = |bound: Option<&Bound>| -> Result<Option<(Datum, bool)>> {
+        let Some(bound) = bound else { return Ok(None) };
+        let value = evaluate(&bound.value, &[], run)?;
+        Ok(Some((value, bound.is_included)))
+    };
+    Ok([value(range.low.as_ref())?, value(range.high.as_ref())?])
+}
+
+/// Whether all values are between the ends.
+fn is_open(values: &EndValues) -> bool {
+    let is_least = |value: &Datum| matches!(value, Datum::Text(text) if text.is_empty());
+    let [low, high] = values;
+    high.is_none()
+        && low
+            .as_ref()
+            .is_none_or(|(value, is_included)| *is_included && is_least(value))
+}
+
+/// The ends of a range, or of its two parts one after the other; none if it is empty because a value
+/// is NULL.
+fn bounds(
+    source: &Source,
+    range: &KeyRange,
+    [low, high]: EndValues,
+    run: &mut Run<'_>,
+) -> Result<Vec<Ends>> {
     let types = key_types(source, range.index.as_deref());
     let mut prefix = Vec::with_capacity(range.prefix.len() + 1);
     for expression in &range.prefix {
         prefix.push(evaluate(expression, &[], run)?);
     }
     let Some(prefix) = key_values(&prefix, &types, run) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let next = types.get(prefix.len());
-    let skips_null = range.skips_null || range.high.is_some();
-    let skips_null = skips_null && next.is_some() && may_be_null(source, range, prefix.len());
+    let has_end = low.is_some() || high.is_some();
+    let may_be_null = next.is_some() && may_be_null(source, range, prefix.len());
+    let skips_null = may_be_null && (has_end || range.nulls != Nulls::AsKeys);
+    if range.nulls == Nulls::Only && !may_be_null {
+        return Ok(Vec::new());
+    }
     let open = if prefix.is_empty() {
         End::Unbounded
     } else {
         End::Included(prefix.clone())
     };
     // NULL is the least of all.
-    let above_null = || End::Excluded(prefix.iter().cloned().chain([Value::Null]).collect());
+    let null: Vec<Value> = prefix.iter().cloned().chain([Value::Null]).collect();
     let open_low = if skips_null {
-        above_null()
+        End::Excluded(null.clone())
     } else {
         open.clone()
     };
-    let mut end =
-        |bound: Option<&Bound>, open: End<Vec<Value>>| -> Result<Option<End<Vec<Value>>>> {
-            let (Some(bound), Some(next)) = (bound, next) else {
-                return Ok(Some(open));
-            };
-            let mut value = evaluate(&bound.value, &[], run)?;
-            // No row lies between both, and the condition looks at the row at the end again.
-            let is_cut = !storage::holds(&value, *next);
-            if is_cut {
-                value = storage::nearest(&value, *next);
-            }
-            let Some(value) = key_value(&value, *next, run) else {
-                return Ok(None);
-            };
-            let mut key = prefix.clone();
-            key.push(value);
-            Ok(Some(if bound.is_included || is_cut {
-                End::Included(key)
-            } else {
-                End::Excluded(key)
-            }))
+    let end = |value: Option<(Datum, bool)>, open: End<Vec<Value>>| {
+        let (Some((mut value, is_included)), Some(next)) = (value, next) else {
+            return Some(open);
         };
-    let (Some(low), Some(high)) = (
-        end(range.low.as_ref(), open_low)?,
-        end(range.high.as_ref(), open)?,
-    ) else {
-        return Ok(None);
+        // No row lies between both, and the condition looks at the row at the end again.
+        let is_cut = !storage::holds(&value, *next);
+        if is_cut {
+            value = storage::nearest(&value, *next);
+        }
+        let mut key = prefix.clone();
+        key.push(key_value(&value, *next, run)?);
+        Some(if is_included || is_cut {
+            End::Included(key)
+        } else {
+            End::Excluded(key)
+        })
     };
-    Ok(Some((low, high)))
+    let (Some(low), Some(high)) = (end(low, open_low), end(high, open)) else {
+        return Ok(Vec::new());
+    };
+    let values = (low, high);
+    let nulls = (End::Included(null.clone()), End::Included(null));
+    Ok(match range.nulls {
+        Nulls::First if skips_null && !has_end => vec![nulls, values],
+        Nulls::Last if skips_null && !has_end => vec![values, nulls],
+        Nulls::Only => vec![nulls],
+        _ => vec![values],
+    })
 }
 
 /// Whether a column of the index of a range may be NULL.
@@ -345,6 +419,7 @@ impl Operator for ScanRun {
 
     fn restart(&mut self, _: &mut Run<'_>) -> Result<()> {
         self.reading = Reading::NotBegun;
+        self.later = None;
         self.rows.clear();
         self.next = 0;
         Ok(())

@@ -28,11 +28,7 @@ impl SortRun {
     }
 
     fn sort(&mut self, run: &mut Run<'_>) -> Result<Sorted> {
-        let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
-        let wanted = row_count(self.plan.wanted.as_ref(), (state, "LIMIT"), run)?;
-        let wanted = wanted.map_or(usize::MAX, |wanted| {
-            usize::try_from(wanted).unwrap_or(usize::MAX)
-        });
+        let wanted = wanted_rows(&self.plan, run)?;
         let order = order_of(&self.plan.keys, self.plan.input.width());
         let mut sorter = Sorter::new(order, run.state.memory.share()).first(wanted);
         let mut batch = Batch::default();
@@ -48,6 +44,19 @@ impl SortRun {
             }
         }
     }
+}
+
+/// The number of rows after which no more are wanted.
+pub(super) fn wanted_rows(plan: &Sort, run: &mut Run<'_>) -> Result<usize> {
+    let Some(wanted) = &plan.wanted else {
+        return Ok(usize::MAX);
+    };
+    let state = SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE;
+    let skipped = row_count(wanted.skipped.as_ref(), (state, "OFFSET"), run)?;
+    let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+    let count = row_count(Some(&wanted.count), (state, "LIMIT"), run)?;
+    let rows = count.map_or(u64::MAX, |count| count.saturating_add(skipped.unwrap_or(0)));
+    Ok(usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
 impl Operator for SortRun {

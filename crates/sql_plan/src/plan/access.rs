@@ -8,11 +8,12 @@
 use super::computed::{computed, is_never_null, seen};
 use super::estimate::{LOOK_UP, touched_by};
 use super::expression::{Expr, Quantified};
-use super::node::{Access, Bound, KeyRange, Node, Scan, Source, System};
-use super::selectivity::share_of_index;
+use super::node::{Access, Bound, KeyRange, Node, Nulls, Scan, Source, System};
+use super::selectivity::{share_of, share_of_index};
 use crate::types::cast::CastContext;
+use crate::types::function::pattern::beginning;
 use crate::types::operator::commutator;
-use crate::types::{Kind, Type, storage};
+use crate::types::{Datum, Kind, Type, storage};
 use std::sync::Arc;
 
 /// An index, or the primary key.
@@ -279,8 +280,8 @@ fn prefix_of(
 
 /// Equality of the first columns, and a range of the next one.
 fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
-    let (prefix, ensured) = prefix_of(source, candidate, conditions);
-    let (mut low, mut high) = (None, None);
+    let (prefix, mut ensured) = prefix_of(source, candidate, conditions);
+    let (mut low, mut high, mut pattern) = (None, None, None);
     if let Some(&next) = candidate.columns.get(prefix.len())
         && is_ordered(source.column_type(next))
     {
@@ -299,12 +300,21 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
             match name {
                 ">" | ">=" => low = low.or(Some(bound)),
                 "<" | "<=" => high = high.or(Some(bound)),
+                "~~" if may_begin(value) => pattern = pattern.or_else(|| Some(value.clone())),
                 _ => {}
             }
         }
     }
-    let ends = u32::from(low.is_some()) + u32::from(high.is_some());
-    if prefix.is_empty() && ends == 0 {
+    if low.is_some() || high.is_some() {
+        pattern = None;
+    }
+    let has_pattern = pattern.is_some();
+    let is_null = (low.is_none() && high.is_none() && !has_pattern)
+        .then(|| null_test(source, candidate, prefix.len(), conditions))
+        .flatten();
+    ensured.extend(is_null);
+    let ends = u32::from(low.is_some() || has_pattern) + u32::from(high.is_some() || has_pattern);
+    if prefix.is_empty() && ends == 0 && is_null.is_none() {
         return None;
     }
     let is_one = candidate.is_unique && prefix.len() == candidate.columns.len();
@@ -312,7 +322,7 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
     let worth = if is_one {
         1000
     } else {
-        8 * prefix.len() as u32 + 2 * ends
+        8 * prefix.len() as u32 + 2 * ends + 6 * u32::from(is_null.is_some())
     } + primary;
     Some(Choice {
         access: Access::Range(KeyRange {
@@ -320,12 +330,39 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
             prefix,
             low,
             high,
-            skips_null: false,
+            pattern,
+            nulls: match is_null {
+                Some(_) => Nulls::Only,
+                None => Nulls::AsKeys,
+            },
             backward: false,
         }),
         worth,
         ensured,
     })
+}
+
+/// The condition that a column of an index is NULL, if it leaves few rows, or the columns before it
+/// have values.
+fn null_test(
+    source: &Source,
+    candidate: &Candidate,
+    at: usize,
+    conditions: &[Expr],
+) -> Option<usize> {
+    let column = *candidate.columns.get(at)?;
+    let index = candidate.index.as_deref();
+    // Rows outside of a part have NULL too.
+    if computed(source, index).is_some_and(|one| !one.part.is_empty()) {
+        return None;
+    }
+    let is_it = |condition: &Expr| match condition {
+        Expr::IsNull(operand, false) => matches!(**operand, Expr::Column(own, _) if own == column),
+        _ => false,
+    };
+    let found = conditions.iter().position(is_it)?;
+    let is_few = share_of(&conditions[found], source) * LOOK_UP < 1.0;
+    (at > 0 || is_few).then_some(found)
 }
 
 /// All rows of the part that an index has, if they are few and no key of them is NULL.
@@ -341,12 +378,27 @@ fn by_part(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Optio
             prefix: Vec::new(),
             low: None,
             high: None,
-            skips_null: true,
+            pattern: None,
+            nulls: Nulls::Skipped,
             backward: false,
         }),
         worth: 1,
         ensured: Vec::new(),
     })
+}
+
+/// Whether a pattern may have a beginning, as far as it is known.
+fn may_begin(pattern: &Expr) -> bool {
+    match pattern {
+        Expr::Constant(Datum::Text(text), _) => !beginning(text).is_empty(),
+        Expr::Constant(..) => false,
+        _ => true,
+    }
+}
+
+/// Whether a range by a pattern has both ends for certain, or none by a pattern.
+pub(super) fn has_beginning(pattern: Option<&Expr>) -> bool {
+    pattern.is_none_or(|pattern| matches!(pattern, Expr::Constant(..)))
 }
 
 /// Whether keys of a column are in the order of its values.

@@ -6,9 +6,9 @@
 use super::access;
 use super::computed::{computed, seen_by, seen_by_all};
 use super::expression::Expr;
-use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
+use super::node::{Access, Join, JoinKind, JoinMethod, Node, Nulls, Scan};
 use super::selectivity::{
-    elements_of, known_of, rows_of, share_of, share_of_index, share_of_value,
+    elements_of, known_of, rows_of, share_of, share_of_index, share_of_null, share_of_value,
 };
 use crate::types::Datum;
 
@@ -62,7 +62,7 @@ fn found(scan: &Scan) -> f64 {
     let rows = rows_of(&scan.source);
     let (index, width, keys) = match &scan.access {
         Access::All { .. } => return rows,
-        Access::Range(range) if range.skips_null && range.prefix.is_empty() => {
+        Access::Range(range) if range.nulls == Nulls::Skipped && range.prefix.is_empty() => {
             let computed = computed(&scan.source, range.index.as_deref());
             let share = computed.map_or(1.0, |one| share_of_index(&scan.source, one));
             return (rows * share).max(1.0);
@@ -80,7 +80,13 @@ fn found(scan: &Scan) -> f64 {
         return keys;
     }
     let values = columns.iter().take(width);
-    let share: f64 = values.map(|&at| share_of_value(&scan.source, at)).product();
+    let mut share: f64 = values.map(|&at| share_of_value(&scan.source, at)).product();
+    if let Access::Range(range) = &scan.access
+        && range.nulls == Nulls::Only
+        && let Some(&next) = columns.get(width)
+    {
+        share *= share_of_null(&scan.source, next);
+    }
     (rows * (share * keys).min(1.0)).max(1.0)
 }
 
@@ -116,7 +122,8 @@ pub(super) fn touched_by(scan: &Scan) -> f64 {
     };
     let seen = seen_by(&scan.source, range.index.as_deref(), condition).into_owned();
     let ends = seen.conjuncts().into_iter().filter(is_end);
-    let ends: Vec<Expr> = match range.low.is_some() || range.high.is_some() {
+    let has_end = range.low.is_some() || range.high.is_some() || range.pattern.is_some();
+    let ends: Vec<Expr> = match has_end {
         true => ends.collect(),
         false => return found,
     };

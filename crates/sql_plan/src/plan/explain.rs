@@ -10,7 +10,7 @@ use super::estimate::estimate;
 use super::expression::Expr;
 use super::modify::{Change, Modify};
 use super::node::{
-    Access, Aggregate, AggregateCall, Counted, Join, JoinKind, JoinMethod, KeyRange, Node,
+    Access, Aggregate, AggregateCall, Counted, Join, JoinKind, JoinMethod, KeyRange, Node, Nulls,
     OverWindow, Scan, SetKind, SetOperation, Source, System, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
@@ -146,7 +146,9 @@ impl<'e> Explainer<'e> {
             Node::Sort(plan) => {
                 let input = self.describe(&plan.input);
                 let order = self.order(&plan.keys, &input.names);
-                with("Sort Key", order, above("Sort", input.names.clone(), input))
+                let way = plan.presorted.as_ref().map_or("", |_| "Incremental ");
+                let kind = format!("{way}Sort");
+                with("Sort Key", order, above(&kind, input.names.clone(), input))
             }
             Node::Limit(plan) => {
                 let input = self.describe(&plan.input);
@@ -394,6 +396,12 @@ impl<'e> Explainer<'e> {
                 let value = self.text(&end.value, names);
                 parts.push(format!("({next} {sign}{included} {value})"));
             }
+        }
+        if range.nulls == Nulls::Only {
+            parts.push(format!("({next} IS NULL)"));
+        }
+        if let Some(pattern) = &range.pattern {
+            parts.push(format!("({next} ~~ {})", self.text(pattern, names)));
         }
         all_of(parts)
     }

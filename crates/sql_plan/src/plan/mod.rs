@@ -67,9 +67,9 @@ pub use modify::{
 pub use node::{
     Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, ComputedIndex, ComputedKey,
     Counted, Distinct, Excluded, FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join,
-    JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow, Project, Recursive,
-    Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, TableRows, Values, Window,
-    WindowCall, Working,
+    JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, Nulls, OverWindow, Project,
+    Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, TableRows,
+    Values, Wanted, Window, WindowCall, Working,
 };
 
 pub use partition::{Edge, PartitionKeys, Share, Takes};

@@ -191,11 +191,28 @@ pub struct KeyRange {
     pub low: Option<Bound>,
     /// The upper end of the next column.
     pub high: Option<Bound>,
-    /// Whether rows with NULL in the next column are left out, which a range with an end does
-    /// anyway.
-    pub skips_null: bool,
+    /// The pattern of a `LIKE` by whose beginning the next column has both ends. It may turn out to
+    /// have none; then all rows are read.
+    pub pattern: Option<Expr>,
+    /// The place of rows with NULL in the next column. A range with an end has none of them.
+    pub nulls: Nulls,
     /// Whether the greatest key comes first.
     pub backward: bool,
+}
+
+/// The place of rows with NULL in a column of an index, for which NULL is the least of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// Where the index has them: first, and last if it is read backward.
+    AsKeys,
+    /// Before all others, whichever way it is read.
+    First,
+    /// After all others.
+    Last,
+    /// They are left out.
+    Skipped,
+    /// All others are left out.
+    Only,
 }
 
 /// An end of a range.
@@ -479,8 +496,21 @@ pub struct Sort {
     pub input: Node,
     /// The keys, the most significant one first.
     pub keys: Vec<SortKey>,
-    /// The number of rows that are wanted, if a limit follows.
-    pub wanted: Option<Expr>,
+    /// The rows that are wanted, if a limit follows.
+    pub wanted: Option<Wanted>,
+    /// If the rows come in the order of an index, the bytes by which it orders contents, for each
+    /// key; none for a key that it orders by all of them. Only rows that share so many bytes of
+    /// longer contents are in no order among them.
+    pub presorted: Option<Vec<Option<usize>>>,
+}
+
+/// The rows of a sort that a limit asks for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many it hands over; all, if it is NULL.
+    pub count: Expr,
+    /// How many it leaves out before them.
+    pub skipped: Option<Expr>,
 }
 
 /// The first rows of the input, or those after some.

@@ -168,17 +168,11 @@ fn share_of_part(part: &Expr, source: &Source) -> f64 {
             1.0 - none.product::<f64>()
         }
         Expr::Not(part) => 1.0 - share_of(part, source),
-        Expr::IsNull(operand, is_negated) => {
-            let nulls = match &**operand {
-                Expr::Column(at, _) => statistics_of(source, *at).map(|column| column.nulls),
-                _ => None,
-            };
-            match (nulls, is_negated) {
-                (Some(nulls), true) => 1.0 - nulls,
-                (Some(nulls), false) => nulls,
-                (None, _) => OTHER,
-            }
-        }
+        Expr::IsNull(operand, is_negated) => match (&**operand, is_negated) {
+            (Expr::Column(at, _), false) => share_of_null(source, *at),
+            (Expr::Column(at, _), true) => 1.0 - share_of_null(source, *at),
+            _ => OTHER,
+        },
         Expr::Quantified(test) if !test.is_all => {
             let one = column_of(&test.left).map_or(EQUAL, |at| share_of_value(source, at));
             (one * elements_of(&test.array)).min(1.0)
@@ -193,6 +187,11 @@ fn share_of_part(part: &Expr, source: &Source) -> f64 {
         },
         _ => OTHER,
     }
+}
+
+/// The share of rows with NULL in a column.
+pub(super) fn share_of_null(source: &Source, column: usize) -> f64 {
+    statistics_of(source, column).map_or(OTHER, |column| column.nulls)
 }
 
 /// The share of one value of a column, if all are as frequent.

@@ -187,7 +187,8 @@ impl Access {
                 let ends = [&mut range.low, &mut range.high];
                 ends.into_iter()
                     .flatten()
-                    .try_for_each(|end| end.value.walk(depth, visit))
+                    .try_for_each(|end| end.value.walk(depth, visit))?;
+                walk_option(range.pattern.as_mut(), depth, visit)
             }
             Self::Keys { keys, .. } => keys
                 .iter_mut()
@@ -349,7 +350,10 @@ impl Node {
             Self::Sort(plan) => {
                 let plan = Arc::make_mut(plan);
                 walk_keys(&mut plan.keys, depth, visit)?;
-                walk_option(plan.wanted.as_mut(), depth, visit)
+                plan.wanted.as_mut().map_or(Ok(()), |wanted| {
+                    wanted.count.walk(depth, visit)?;
+                    walk_option(wanted.skipped.as_mut(), depth, visit)
+                })
             }
             Self::Limit(plan) => {
                 let plan = Arc::make_mut(plan);

@@ -264,11 +264,12 @@ impl KeyEncoder {
         self.positions.contains(&position)
     }
 
-    /// Whether keys have all of this column, so that its order in them is the order of its values.
-    /// False for a column that is not in the keys.
-    pub fn is_exact(&self, position: usize) -> bool {
+    /// The bytes by which keys order contents of the column at this position, where they do not
+    /// have all of each: rows whose contents share so many, and have more, are in no order in it.
+    pub fn ordered_bytes(&self, position: usize) -> Option<usize> {
         let part = self.parts.iter().find(|part| part.position == position);
-        part.is_some_and(|part| !part.is_limited)
+        let part = part.filter(|part| part.is_limited);
+        part.map(KeyPart::kept_bytes)
     }
 
     /// Whether keys have all of each column.

@@ -94,6 +94,29 @@ pub fn like_bytes(text: &[u8], pattern: &[u8], unit: Unit) -> Result<bool> {
     }
 }
 
+/// The text with which all texts begin that match a LIKE pattern.
+pub fn beginning(pattern: &str) -> String {
+    let mut characters = pattern.chars();
+    let next = || match characters.next()? {
+        '%' | '_' => None,
+        '\\' => characters.next(),
+        character => Some(character),
+    };
+    std::iter::from_fn(next).collect()
+}
+
+/// The least text above all texts with a beginning; none if there is no greater one.
+pub fn after_all(beginning: &str) -> Option<String> {
+    let mut characters: Vec<char> = beginning.chars().collect();
+    while let Some(last) = characters.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            characters.push(next);
+            return Some(characters.into_iter().collect());
+        }
+    }
+    None
+}
+
 fn next_unit(text: &[u8], at: usize, unit: Unit) -> usize {
     let mut next = at + 1;
     while unit == Unit::Character && text.get(next).is_some_and(|byte| byte & 0xc0 == 0x80) {
@@ -679,6 +702,25 @@ impl<'p> Translator<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_match_lie_between_the_ends() {
+        let cases = [
+            ("abc%", "abc", Some("abd")),
+            ("a\\%c_x", "a%c", Some("a%d")),
+            ("abc\\", "abc", Some("abd")),
+            ("%abc", "", None),
+            ("_", "", None),
+            ("z\u{10ffff}%", "z\u{10ffff}", Some("{")),
+            ("\u{10ffff}%", "\u{10ffff}", None),
+            ("\u{d7ff}%", "\u{d7ff}", Some("\u{e000}")),
+            ("caf\u{e9}", "caf\u{e9}", Some("caf\u{ea}")),
+        ];
+        for (pattern, least, after) in cases {
+            assert_eq!(beginning(pattern), least, "{pattern}");
+            assert_eq!(after_all(least).as_deref(), after, "{pattern}");
+        }
+    }
 
     /// Expected results are those of PostgreSQL 15.
     #[test]
