@@ -229,6 +229,9 @@ impl Given {
         if null.as_bytes().contains(&delimiter) {
             return wrong("COPY delimiter must not appear in the NULL specification");
         }
+        if self.is_csv && null.as_bytes().contains(&quote) {
+            return wrong("CSV quote character must not appear in the NULL specification");
+        }
         Ok(Format {
             is_csv: self.is_csv,
             is_binary: self.is_binary,
