@@ -336,7 +336,7 @@ fn width_bucket(a: &[Datum]) -> Result<Datum> {
         _ => {
             let place = count as f64 * (x - low) / (high - low);
             if place.is_finite() {
-                place as i64 + 1
+                (place + 1.0) as i64
             } else {
                 // Halves of a range that is too wide do not overflow.
                 let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);

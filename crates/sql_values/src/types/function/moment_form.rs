@@ -141,7 +141,8 @@ pub(super) fn parts(template: &str) -> Vec<Pattern> {
             parts.push(Pattern::Field {
                 word,
                 letters,
-                is_short: short.is_some(),
+                // Names in the language of the locale have no blanks after them.
+                is_short: short.is_some() || (prefixed.is_some() && CAPITALIZED.contains(&word)),
                 ordinal,
             });
         } else if let Some((literal, after)) = literal(rest) {

@@ -82,7 +82,7 @@ struct Word {
 
 struct Scanner<'t> {
     whole: &'t str,
-    /// What is left of it.
+    /// The rest of it.
     text: &'t str,
     given: Given,
     /// `FX`: blanks are not passed over, and each separator is one character.
@@ -262,12 +262,12 @@ impl<'t> Scanner<'t> {
             let before = &self.whole[..self.whole.len() - self.text.len()];
             self.surplus > 0 && before.ends_with('-')
         };
-        self.text = self.text.trim_start_matches(is_space);
         if is_negative { -1 } else { 1 }
     }
 
     /// A number with its sign, and how many characters it had.
     fn number(&mut self, word: Word) -> Result<(i64, usize)> {
+        self.text = self.text.trim_start_matches(is_space);
         let digits = word.digits();
         let cut = &self.text[..self.text.floor_char_boundary(digits)];
         if word.is_bounded && self.text.len() < digits {

@@ -229,7 +229,7 @@ impl<'t> Writer<'t> {
                 Pattern::Literal(text) => self.out.push_str(text),
             }
         }
-        self.signs_around(start)
+        self.signs_around()
     }
 
     fn blank(&mut self) {
@@ -265,9 +265,9 @@ impl<'t> Writer<'t> {
     }
 
     /// `S` before the digits belongs right before the first of them, and brackets around all.
-    fn signs_around(mut self, start: usize) -> String {
+    fn signs_around(mut self) -> String {
         let leads = self.template.parts.first() == Some(&Pattern::Sign);
-        if leads && !self.template.is_short && start > 0 {
+        if leads && !self.template.is_short {
             let sign = self.out.remove(0);
             let place = self.out.find(|c: char| c != ' ').unwrap_or(self.out.len());
             self.out.insert(place, sign);
