@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// Roles that see more than others are created by superusers.
-    fn may_create(&self, body: &RoleBody) -> Result<()> {
+    fn may_create_role(&self, body: &RoleBody) -> Result<()> {
         let guarded = [
             (Attribute::Superuser, "superusers"),
             (Attribute::Replication, "replication users"),
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// The same for changes; to take such an attribute away needs a superuser too.
-    fn may_alter(&self, body: &RoleBody, operation: &AlterRoleOperation) -> Result<()> {
+    fn may_alter_role(&self, body: &RoleBody, operation: &AlterRoleOperation) -> Result<()> {
         let options = match operation {
             AlterRoleOperation::WithOptions { options } => options.as_slice(),
             AlterRoleOperation::RenameRole { .. } => return self.may_change(body, "rename"),
@@ -152,7 +152,7 @@ impl Session {
     fn create_role(&mut self, create: &CreateRole) -> Result<()> {
         self.begin_definition()?;
         let body = self.role_of(create)?;
-        self.may_create(&body)?;
+        self.may_create_role(&body)?;
         for name in &create.names {
             let (_, name) = object_name(name)?;
             if name.starts_with("pg_") || matches!(name.as_str(), "public" | "none") {
@@ -236,7 +236,7 @@ impl Session {
             if options.iter().all(|option| matches!(option, RoleOption::Password(_))));
         let found = self.catalog().role(role).cloned();
         if let Some(body) = &found {
-            self.may_alter(body, operation)?;
+            self.may_alter_role(body, operation)?;
         }
         if role != self.environment.names.role || !own_password {
             self.may_define_roles("permission denied")?;
