@@ -217,6 +217,22 @@ fn a_condition_of_copy_sees_values_as_the_table_has_them() {
 }
 
 #[test]
+fn copy_reads_intervals_by_the_fields_of_their_types() {
+    let (place, database) = with_rows();
+    let script = place.file(
+        "copied.sql",
+        "CREATE TABLE c (h interval hour, s interval minute to second, a interval hour[]);\n\
+         COPY c FROM stdin;\n5\t1:30\t{5,NULL}\n\\.\n\
+         .mode csv\nSELECT * FROM c;\n",
+    );
+    let printed = succeed(&["sql", &database, "-f", &script]);
+    assert_eq!(
+        printed,
+        "CREATE TABLE\nCOPY 1\nh,s,a\n05:00:00,00:01:30,\"{05:00:00,NULL}\"\n"
+    );
+}
+
+#[test]
 fn standard_input_is_a_script() {
     let (_place, database) = with_rows();
     let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))

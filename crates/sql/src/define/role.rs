@@ -106,9 +106,53 @@ impl Session {
         Ok(())
     }
 
+    /// Roles that see more than others are created by superusers.
+    fn may_create_role(&self, body: &RoleBody) -> Result<()> {
+        let guarded = [
+            (Attribute::Superuser, "superusers"),
+            (Attribute::Replication, "replication users"),
+            (Attribute::BypassRowSecurity, "bypassrls users"),
+        ];
+        let is_superuser = self.catalog().is_superuser(self.environment.names.role);
+        match guarded.iter().find(|(attribute, _)| body.has(*attribute)) {
+            Some((_, kind)) if !is_superuser => {
+                Err(refused(format!("must be superuser to create {kind}")))
+            }
+            _ => self.may_define_roles("permission denied to create role"),
+        }
+    }
+
+    /// The same for changes; to take such an attribute away needs a superuser too.
+    fn may_alter_role(&self, body: &RoleBody, operation: &AlterRoleOperation) -> Result<()> {
+        let options = match operation {
+            AlterRoleOperation::WithOptions { options } => options.as_slice(),
+            AlterRoleOperation::RenameRole { .. } => return self.may_change(body, "rename"),
+            _ => &[],
+        };
+        let sets = |is_it: fn(&RoleOption) -> bool| options.iter().any(is_it);
+        let message = if body.has(Attribute::Superuser)
+            || sets(|option| matches!(option, RoleOption::SuperUser(_)))
+        {
+            "must be superuser to alter superuser roles or change superuser attribute"
+        } else if body.has(Attribute::Replication)
+            || sets(|option| matches!(option, RoleOption::Replication(_)))
+        {
+            "must be superuser to alter replication roles or change replication attribute"
+        } else if sets(|option| matches!(option, RoleOption::BypassRLS(_))) {
+            "must be superuser to change bypassrls attribute"
+        } else {
+            return Ok(());
+        };
+        if self.catalog().is_superuser(self.environment.names.role) {
+            return Ok(());
+        }
+        Err(refused(message))
+    }
+
     fn create_role(&mut self, create: &CreateRole) -> Result<()> {
         self.begin_definition()?;
-        self.may_define_roles("permission denied to create role")?;
+        let body = self.role_of(create)?;
+        self.may_create_role(&body)?;
         for name in &create.names {
             let (_, name) = object_name(name)?;
             if name.starts_with("pg_") || matches!(name.as_str(), "public" | "none") {
@@ -119,10 +163,8 @@ impl Session {
                 let message = format!("role \"{name}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
             }
-            let body = self.role_of(create)?;
-            self.may_change(&body, "create")?;
             let oid = self.sql.next_oid(1);
-            self.put_role(oid, &name, body)?;
+            self.put_role(oid, &name, body.clone())?;
             for (roles, is_admin) in [
                 (&create.role, false),
                 (&create.user, false),
@@ -192,24 +234,26 @@ impl Session {
         }
         let own_password = matches!(operation, AlterRoleOperation::WithOptions { options }
             if options.iter().all(|option| matches!(option, RoleOption::Password(_))));
+        let found = self.catalog().role(role).cloned();
+        if let Some(body) = &found {
+            self.may_alter_role(body, operation)?;
+        }
         if role != self.environment.names.role || !own_password {
             self.may_define_roles("permission denied")?;
         }
-        let Some(mut body) = self.catalog().role(role).cloned() else {
+        let Some(mut body) = found else {
             let instead = "Create a role for your client, and alter that one.";
             return Err(SqlError::unsupported(
                 format!("altering the role \"{name}\", which owns the database,"),
                 instead,
             ));
         };
-        self.may_change(&body, "alter")?;
         let mut new_name = name;
         match operation {
             AlterRoleOperation::WithOptions { options } => {
                 for option in options {
                     self.change_role(&mut body, option)?;
                 }
-                self.may_change(&body, "alter")?;
             }
             AlterRoleOperation::RenameRole { role_name } => {
                 new_name = ident_text(role_name);
@@ -273,6 +317,10 @@ impl Session {
     fn drop_role(&mut self, role: Oid, name: &str) -> Result<()> {
         if role == self.environment.names.role || role == OWNER {
             let message = "current user cannot be dropped";
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
+        }
+        if role == self.environment.host.session_role {
+            let message = "session user cannot be dropped";
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
         }
         if let Some(body) = self.catalog().role(role) {

@@ -320,7 +320,7 @@ impl Session {
             match field {
                 None => Ok(Datum::Null),
                 Some(text) => {
-                    let value = text_io::parse(data_type.kind, &text, &context);
+                    let value = text_io::parse_for(*data_type, &text, &context);
                     value.map_err(|error| {
                         let place = format!(", column {name}: \"{}\"", shown(text.as_bytes()));
                         error.named(|names| names.context = Some(place))

@@ -226,8 +226,12 @@ impl Given {
         if self.is_csv && delimiter == quote {
             return wrong("COPY delimiter and quote must be different");
         }
+        let unsupported = |message| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         if null.as_bytes().contains(&delimiter) {
-            return wrong("COPY delimiter must not appear in the NULL specification");
+            return unsupported("COPY delimiter must not appear in the NULL specification");
+        }
+        if self.is_csv && null.as_bytes().contains(&quote) {
+            return unsupported("CSV quote character must not appear in the NULL specification");
         }
         Ok(Format {
             is_csv: self.is_csv,

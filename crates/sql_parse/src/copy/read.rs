@@ -26,8 +26,27 @@ pub struct Reader<'a> {
     line_number: u64,
     search: Search,
     has_ended: bool,
-    /// Whether lines end with a carriage return too, once the first one has come.
-    has_returns: Option<bool>,
+    /// The end of the first line, once it has come.
+    ending: Option<Ending>,
+}
+
+/// The end of lines: all of them end as the first one does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Newline,
+    Return,
+    /// A carriage return and a newline.
+    Both,
+}
+
+impl Ending {
+    /// The last byte.
+    fn byte(self) -> u8 {
+        match self {
+            Self::Newline | Self::Both => b'\n',
+            Self::Return => b'\r',
+        }
+    }
 }
 
 /// The search for the end of a record, which goes on when more bytes have come.
@@ -49,7 +68,7 @@ impl<'a> Reader<'a> {
             line_number: 0,
             search: Search::default(),
             has_ended: false,
-            has_returns: None,
+            ending: None,
         }
     }
 
@@ -78,7 +97,8 @@ impl<'a> Reader<'a> {
         line.clear();
         line.extend_from_slice(&self.buffer[self.at..end]);
         let ended = self.end_line(&mut line, end < self.buffer.len());
-        self.line_number += 1 + memchr_iter(b'\n', &line).count() as u64;
+        let byte = self.ending.unwrap_or(Ending::Newline).byte();
+        self.line_number += 1 + memchr_iter(byte, &line).count() as u64;
         self.line = line;
         ended?;
         self.at = (end + 1).min(self.buffer.len());
@@ -99,21 +119,26 @@ impl<'a> Reader<'a> {
         (self.line_number, shown(&self.line))
     }
 
-    /// Takes the carriage return off that ends a line. All lines end as the first one does; others
-    /// would make something of the data that it may not be.
-    fn end_line(&mut self, line: &mut Vec<u8>, is_whole: bool) -> Result<()> {
+    /// Takes the carriage return off that ends a line. Other ends than that of the first line would
+    /// make something of the data that it may not be.
+    fn end_line(&self, line: &mut Vec<u8>, is_whole: bool) -> Result<()> {
         let is_csv = self.format.is_csv;
+        let is_stray = |line: &[u8], byte: u8| {
+            !is_csv && memchr_iter(byte, line).any(|at| !is_escaped(line, at))
+        };
+        if self.ending == Some(Ending::Return) {
+            if is_stray(line, b'\n') {
+                return Err(stray("newline", "\\n", is_csv));
+            }
+            return Ok(());
+        }
         let has_return =
             line.last() == Some(&b'\r') && (is_csv || !is_escaped(line, line.len() - 1));
         if has_return {
             line.pop();
         }
-        let returns = self.has_returns.unwrap_or(has_return);
-        if is_whole {
-            self.has_returns = Some(returns);
-        }
-        let is_stray = |at: usize| !is_escaped(line, at);
-        if (has_return && !returns) || (!is_csv && memchr_iter(b'\r', line).any(is_stray)) {
+        let returns = self.ending == Some(Ending::Both);
+        if (has_return && !returns) || is_stray(line, b'\r') {
             return Err(stray("carriage return", "\\r", is_csv));
         }
         if is_whole && returns && !has_return {
@@ -133,7 +158,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The end of the record that begins at `at`, without its line end.
+    /// The last byte of the line end of the record that begins at `at`.
     fn end(&mut self) -> Result<Option<usize>> {
         let Format {
             is_csv,
@@ -144,18 +169,16 @@ impl<'a> Reader<'a> {
         let mut is_quoted = self.search.is_quoted;
         let mut at = self.at + self.search.bytes;
         while let Some(rest) = self.buffer.get(at..) {
-            let found = if is_csv {
-                memchr3(b'\n', quote, escape, rest)
-            } else {
-                memchr2(b'\n', b'\\', rest)
-            };
-            let Some(found) = found else {
+            let Some(found) = self.next_mark(rest) else {
                 at = self.buffer.len();
                 break;
             };
             at += found;
             match self.buffer[at] {
-                b'\n' if !is_quoted => return Ok(Some(at)),
+                b'\n' | b'\r' if !is_quoted => match self.line_end(at) {
+                    Some(end) => return Ok(Some(end)),
+                    None => break,
+                },
                 b'\\' if !is_csv => at += 1,
                 byte if is_csv && is_quoted && byte == escape && escape != quote => at += 1,
                 byte if is_csv && byte == quote => is_quoted = !is_quoted,
@@ -171,6 +194,41 @@ impl<'a> Reader<'a> {
             is_quoted,
         };
         Ok(None)
+    }
+
+    /// The next byte that may end a line, or change what ends one.
+    fn next_mark(&self, rest: &[u8]) -> Option<usize> {
+        let Format {
+            is_csv,
+            quote,
+            escape,
+            ..
+        } = *self.format;
+        match self.ending.map(Ending::byte) {
+            Some(end) if is_csv => memchr3(end, quote, escape, rest),
+            Some(end) => memchr2(end, b'\\', rest),
+            None => rest.iter().position(|byte| match *byte {
+                b'\n' | b'\r' => true,
+                byte if is_csv => byte == quote || byte == escape,
+                byte => byte == b'\\',
+            }),
+        }
+    }
+
+    /// The last byte of the line end that begins here. The first one tells how lines end, which
+    /// the byte after a carriage return decides: none if it has not come.
+    fn line_end(&mut self, at: usize) -> Option<usize> {
+        if self.ending.is_some() {
+            return Some(at);
+        }
+        let (ending, end) = match (self.buffer[at], self.buffer.get(at + 1)) {
+            (b'\r', Some(b'\n')) => (Ending::Both, at + 1),
+            (b'\r', None) if !self.has_ended => return None,
+            (b'\r', _) => (Ending::Return, at),
+            _ => (Ending::Newline, at),
+        };
+        self.ending = Some(ending);
+        Some(end)
     }
 }
 
@@ -341,6 +399,7 @@ fn quoted_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
             }
             Some(&byte) if byte == quote => (is_open, was_quoted) = (true, true),
             Some(b'\r') => return Err(stray("carriage return", "\\r", true)),
+            Some(b'\n') => return Err(stray("newline", "\\n", true)),
             Some(&byte) if byte != delimiter => field.push(byte),
             _ => {
                 let is_null = !was_quoted && field == format.null.as_bytes();
@@ -395,12 +454,17 @@ mod tests {
         for is_csv in [false, true] {
             let records = read("a\r\nb\r\nc", is_csv).unwrap();
             assert_eq!(records, [[some("a")], [some("b")], [some("c")]]);
+            for text in ["a\rb\rc", "a\rb\rc\r"] {
+                assert_eq!(read(text, is_csv).unwrap(), records, "{text:?}");
+            }
+            assert_eq!(read("a\r", is_csv).unwrap(), [[some("a")]]);
             let word = if is_csv { "unquoted" } else { "literal" };
             for (text, what) in [
                 ("a\nb\r\n", "carriage return"),
-                ("a\rb\n", "carriage return"),
-                ("a\r\rb\r\n", "carriage return"),
+                ("a\nb\rc\n", "carriage return"),
                 ("a\r\nb\n", "newline"),
+                ("a\rb\n", "newline"),
+                ("a\rb\r\nc\r", "newline"),
             ] {
                 let message = format!("{word} {what} found in data");
                 assert_eq!(read(text, is_csv).unwrap_err().message, message, "{text:?}");
@@ -408,6 +472,8 @@ mod tests {
         }
         assert_eq!(read("a\\\r\n", false).unwrap(), [[some("a\r")]]);
         assert_eq!(read("\"a\rb\r\"\n", true).unwrap(), [[some("a\rb\r")]]);
+        assert_eq!(read("\"a\nb\"\r", true).unwrap(), [[some("a\nb")]]);
+        assert_eq!(read("a\\\nb\r", false).unwrap(), [[some("a\nb")]]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Each type has one form that is printed and several that are read. A text that is none of them is
 //! refused with PostgreSQL's message, which quotes it.
 
+use super::array::Array;
 use super::array_text;
 use super::cast::{CastContext, apply_modifier};
 use super::context::{ByteaOutput, Context};
@@ -80,16 +81,42 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
     }
 }
 
-/// The value of a text as a column of the type holds it. An interval's fields say what a number
-/// without a unit counts.
+/// The value of a text as a column of the type holds it; longer texts are cut.
 pub fn parse_as(of: Type, text: &str, context: &Context<'_>) -> Result<Datum> {
-    let datum = match of.interval_fields() {
-        Some(fields) if of.kind == Kind::Interval => {
-            Datum::Interval(interval::parse_with_fields(text, fields, context)?)
-        }
-        _ => parse(of.kind, text, context)?,
+    // In arrays the fields cut only, as in PostgreSQL.
+    let datum = match of.kind {
+        Kind::Interval => parse_for(of, text, context)?,
+        kind => parse(kind, text, context)?,
     };
     apply_modifier(datum, of, CastContext::Explicit)
+}
+
+/// The value of a text for a column of the type, which must be fitted to its length then. An
+/// interval's fields say what a number without a unit counts.
+pub fn parse_for(of: Type, text: &str, context: &Context<'_>) -> Result<Datum> {
+    match of.interval_fields() {
+        Some(fields) if of.kind == Kind::Interval => {
+            interval::parse_with_fields(text, fields, context).map(Datum::Interval)
+        }
+        Some(_) if of.kind.element() == Some(Kind::Interval) => {
+            let array = array_text::parse(Kind::Text, text, context)?;
+            let elements = array.array()?.elements.iter();
+            let element = Type {
+                kind: Kind::Interval,
+                ..of
+            };
+            let elements = elements.map(|one| match one {
+                Datum::Null => Ok(Datum::Null),
+                one => parse_for(element, one.str()?, context),
+            });
+            Ok(Datum::Array(Arc::new(Array {
+                element: Kind::Interval,
+                dimensions: array.array()?.dimensions.clone(),
+                elements: elements.collect::<Result<_>>()?,
+            })))
+        }
+        _ => parse(of.kind, text, context),
+    }
 }
 
 fn no_input(kind: Kind) -> SqlError {
@@ -437,7 +464,7 @@ fn parse_record(oid: u32, text: &str, context: &Context<'_>) -> Result<Datum> {
     let pairs = texts.iter().zip(&shape.types);
     let fields = pairs.map(|(text, of)| match text {
         Some(text) => {
-            let datum = parse(of.kind, text, context)?;
+            let datum = parse_for(*of, text, context)?;
             apply_modifier(datum, *of, CastContext::Assignment)
         }
         None => Ok(Datum::Null),

@@ -33,13 +33,16 @@ impl Percentile {
     }
 
     fn at(&self, fraction: &Datum) -> Result<Datum> {
-        if fraction.is_null() || self.values.is_empty() {
+        if fraction.is_null() {
             return Ok(Datum::Null);
         }
         let fraction = fraction.float8()?;
         if !(0.0..=1.0).contains(&fraction) {
             let message = format!("percentile value {fraction} is not between 0 and 1");
             return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
+        if self.values.is_empty() {
+            return Ok(Datum::Null);
         }
         let count = self.values.len() as f64;
         if !self.is_continuous {

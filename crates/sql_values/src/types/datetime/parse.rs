@@ -485,6 +485,22 @@ fn time_of(hour: i64, minute: i64, second: i64, micros: i64) -> Result<i64, Faul
     }
 }
 
+/// Seconds east of Greenwich of a zone that is written as a number; none if it is a name.
+pub fn numeric_zone(text: &str) -> Result<Option<i32>> {
+    let digits = text.strip_prefix(['+', '-']);
+    if !digits.is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b':'))) {
+        return Ok(None);
+    }
+    match parse_offset(text) {
+        Ok(seconds) => Ok(Some(seconds)),
+        Err(Fault::Format) => Ok(None),
+        Err(_) => {
+            let message = format!("numeric time zone \"{text}\" out of range");
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+        }
+    }
+}
+
 /// Seconds east of Greenwich of `+hh`, `+hhmm`, `+hh:mm` or `+hh:mm:ss`.
 fn parse_offset(text: &str) -> Result<i32, Fault> {
     let is_negative = text.starts_with('-');

@@ -23,10 +23,6 @@ pub fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::new();
     let mut line = 0;
     for chunk in bytes.chunks(3) {
-        if line == BASE64_LINE {
-            out.push('\n');
-            line = 0;
-        }
         let group = chunk
             .iter()
             .fold(0_u32, |group, byte| (group << 8) | u32::from(*byte))
@@ -40,6 +36,11 @@ pub fn to_base64(bytes: &[u8]) -> String {
             });
         }
         line += 4;
+        // A line ends as soon as it is full, if its last group is whole.
+        if line == BASE64_LINE && chunk.len() == 3 {
+            out.push('\n');
+            line = 0;
+        }
     }
     out
 }

@@ -193,7 +193,7 @@ impl Part<'_> {
 
 /// A value of a type by its text, as a column takes it.
 fn read(of: Type, text: &str, context: &Context<'_>) -> Result<Datum> {
-    let datum = text_io::parse(of.kind, text, context)?;
+    let datum = text_io::parse_for(of, text, context)?;
     super::super::cast::apply_modifier(datum, of, super::super::cast::CastContext::Assignment)
 }
 

@@ -216,7 +216,18 @@ mod degrees {
     }
 
     pub(super) fn arc_cosine(x: f64) -> f64 {
-        90.0 - arc_sine(x)
+        let positive = |x: f64| {
+            if x <= 0.5 {
+                90.0 - x.asin() / 0.5_f64.asin() * 30.0
+            } else {
+                x.acos() / 0.5_f64.acos() * 60.0
+            }
+        };
+        if x >= 0.0 {
+            positive(x)
+        } else {
+            90.0 + arc_sine(-x)
+        }
     }
 
     pub(super) fn arc_tangent(x: f64) -> f64 {
@@ -322,7 +333,16 @@ fn width_bucket(a: &[Datum]) -> Result<Datum> {
     let bucket = match (is_before, is_after) {
         (true, _) => 0,
         (_, true) => count + 1,
-        _ => ((x - low) / (high - low) * count as f64).floor() as i64 + 1,
+        _ => {
+            let place = count as f64 * (x - low) / (high - low);
+            if place.is_finite() {
+                (place + 1.0) as i64
+            } else {
+                // Halves of a range that is too wide do not overflow.
+                let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                ((share * count as f64) as i64 + 1).min(count)
+            }
+        }
     };
     integer(bucket, Int4)
 }
@@ -627,3 +647,24 @@ pub(super) const FLOATING: &[Function] = &[
     })
     .volatile(),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The difference of the bounds overflowed, and all values were in the first bucket.
+    #[test]
+    fn buckets_of_very_wide_ranges_are_right() {
+        for (x, low, high, bucket) in [
+            (0.0, -1e308, 1e308, 6),
+            (0.0, 1e308, -1e308, 6),
+            (-9.9e307, -1e308, 1e308, 1),
+            (9.9e307, -1e308, 1e308, 10),
+            (1e308, -1e308, 1e308, 11),
+        ] {
+            let arguments = [x, low, high].map(Datum::Float8);
+            let arguments = [&arguments[..], &[Datum::Int4(10)]].concat();
+            assert_eq!(width_bucket(&arguments).unwrap(), Datum::Int4(bucket));
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod moment_read;
 pub mod monitor;
 mod normal;
 mod number_form;
+mod number_template;
 pub mod pattern;
 mod regexp;
 mod series;

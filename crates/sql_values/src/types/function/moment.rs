@@ -16,6 +16,7 @@ use super::super::datetime::convert::{local_to_utc, utc_to_local};
 use super::super::datetime::fields::{
     date_part, extract, truncate, truncate_interval, truncate_zoned,
 };
+use super::super::datetime::parse::numeric_zone;
 use super::super::datetime::zone;
 use super::super::datum::{Datum, Timetz};
 use super::super::interval::{Interval as Span, out_of_range};
@@ -241,8 +242,14 @@ fn make_timestamp(a: &[Datum]) -> Result<i64> {
 fn make_timestamptz(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let local = make_timestamp(a)?;
     let zone = match a.get(6) {
-        Some(name) => match (numeric_zone(name.str()?), name.str()?) {
-            (Some(zone), _) => zone,
+        Some(name) => match (numeric_zone(name.str()?)?, name.str()?) {
+            (Some(seconds), _) => zone::fixed(seconds).ok_or_else(timestamp_out_of_range)?,
+            (None, text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                let message =
+                    format!("invalid input syntax for type numeric time zone: \"{text}\"");
+                let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint(hint));
+            }
             (None, text) if zone::is_changing(text) => {
                 zone::lookup_local(text, local).ok_or_else(timestamp_out_of_range)?
             }
@@ -251,17 +258,6 @@ fn make_timestamptz(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         None => context.context.settings.zone.clone(),
     };
     local_to_utc(local, &zone).map(Datum::Timestamptz)
-}
-
-/// The zone of `+hh` and the like, east of Greenwich.
-fn numeric_zone(text: &str) -> Option<TimeZone> {
-    let is_negative = text.starts_with('-');
-    let body = text.strip_prefix(['+', '-'])?;
-    let mut fields = body.split(':').map(|field| field.parse::<i32>().ok());
-    let hours = fields.next()??;
-    let minutes = fields.next().unwrap_or(Some(0))?;
-    let seconds = hours * 3600 + minutes * 60;
-    zone::fixed(if is_negative { -seconds } else { seconds })
 }
 
 fn time_of_day(context: &CallContext<'_>) -> Result<Datum> {

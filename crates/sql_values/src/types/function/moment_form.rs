@@ -12,18 +12,21 @@ use super::super::datetime::zone;
 use super::super::datum::Datum;
 use super::super::interval::Interval as Span;
 use super::super::kind::Kind::{Interval, Text, Timestamp, Timestamptz};
-use super::super::text_io::append;
+use super::super::text_io::{append, is_space};
 use super::Function;
-use super::number_form::{ordinal_ending, quoted, roman_digits};
+use super::number_form::{ordinal_ending, roman_digits};
 use crate::error::{Result, SqlError, SqlState};
 
-/// The words of templates; of two that fit the first one counts.
+/// The words of templates; of two that fit the first one counts. `FX` says nothing here.
 const WORDS: &[&str] = &[
     "SSSSS", "SSSS", "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "IDDD", "ID", "IW",
     "I", "HH24", "HH12", "HH", "MONTH", "MON", "MM", "MI", "MS", "SS", "US", "FF1", "FF2", "FF3",
-    "FF4", "FF5", "FF6", "A.M.", "P.M.", "AM", "PM", "B.C.", "A.D.", "BC", "AD", "DAY", "DDD",
-    "DD", "DY", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
+    "FF4", "FF5", "FF6", "FX", "A.M.", "P.M.", "AM", "PM", "B.C.", "A.D.", "BC", "AD", "DAY",
+    "DDD", "DD", "DY", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
 ];
+
+/// Words that may begin with a capital and go on in small letters.
+const CAPITALIZED: &[&str] = &["MONTH", "MON", "DAY", "DY"];
 
 pub(super) const MONTHS: [&str; 12] = [
     "January",
@@ -59,12 +62,25 @@ pub(super) enum Letters {
 }
 
 impl Letters {
-    fn of(word: &str) -> Self {
-        let mut letters = word.chars().filter(char::is_ascii_alphabetic);
-        match (letters.next(), letters.next()) {
-            (Some(first), _) if first.is_ascii_lowercase() => Self::Lower,
-            (_, Some(second)) if second.is_ascii_lowercase() => Self::Capital,
-            _ => Self::Upper,
+    /// The letters in which a word stands here, if it does. A word in other letters is none.
+    fn of(word: &str, here: &str) -> Option<Self> {
+        if here == word {
+            return Some(Self::Upper);
+        }
+        let has_capitals = here.bytes().any(|byte| byte.is_ascii_uppercase());
+        if !has_capitals && here.eq_ignore_ascii_case(word) {
+            return Some(Self::Lower);
+        }
+        let is_capital = CAPITALIZED.contains(&word) && here == Self::Capital.spell(word);
+        is_capital.then_some(Self::Capital)
+    }
+
+    /// A word of templates in these letters.
+    pub(super) fn spell(self, word: &str) -> String {
+        match self {
+            Self::Upper => word.to_owned(),
+            Self::Capital => word[..1].to_owned() + &word[1..].to_ascii_lowercase(),
+            Self::Lower => word.to_ascii_lowercase(),
         }
     }
 
@@ -87,55 +103,84 @@ pub(super) enum Pattern {
         /// `TH` or `th` behind a number.
         ordinal: Option<bool>,
     },
+    /// Characters in quotes, or a letter that is no word.
     Literal(String),
+    /// A blank or a punctuation mark.
+    Separator(char),
+}
+
+/// The text after a word in capitals, or after the same in small letters.
+pub(super) fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let here = text.get(..word.len())?;
+    let is_word = matches!(
+        Letters::of(word, here),
+        Some(Letters::Upper | Letters::Lower)
+    );
+    is_word.then(|| &text[word.len()..])
 }
 
 /// The parts of a template.
 pub(super) fn parts(template: &str) -> Vec<Pattern> {
     let mut parts = Vec::new();
     let mut rest = template;
-    let mut is_short = false;
-    while let Some(first) = rest.chars().next() {
-        let starts = |word: &str| {
-            rest.get(..word.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(word))
-        };
-        if starts("FM") {
-            is_short = true;
-            rest = &rest[2..];
-            continue;
-        }
-        if starts("FX") || starts("TM") {
-            rest = &rest[2..];
-            continue;
-        }
-        if let Some(word) = WORDS.iter().copied().find(|word| starts(word)) {
-            let letters = Letters::of(&rest[..word.len()]);
+    while !rest.is_empty() {
+        // A prefix counts for the word right after it.
+        let short = after_word(rest, "FM");
+        let prefixed = short.or_else(|| after_word(rest, "TM"));
+        rest = prefixed.unwrap_or(rest);
+        let found = WORDS.iter().copied().find_map(|word| {
+            let here = rest.get(..word.len())?;
+            Some((word, Letters::of(word, here)?))
+        });
+        if let Some((word, letters)) = found {
             rest = &rest[word.len()..];
-            let ordinal = rest.get(..2).filter(|end| end.eq_ignore_ascii_case("TH"));
-            let ordinal = ordinal.map(|end| end.starts_with('T'));
-            rest = if ordinal.is_some() { &rest[2..] } else { rest };
+            let ordinal = after_word(rest, "TH").map(|_| rest.starts_with('T'));
+            if ordinal.is_some() || rest.starts_with("SP") {
+                rest = &rest[2..];
+            }
             parts.push(Pattern::Field {
                 word,
                 letters,
-                is_short,
+                // Names in the language of the locale have no blanks after them.
+                is_short: short.is_some() || (prefixed.is_some() && CAPITALIZED.contains(&word)),
                 ordinal,
             });
-            is_short = false;
-            continue;
-        }
-        let (literal, after) = match first {
-            '"' => quoted(&rest[1..]),
-            '\\' if rest.len() > 1 => {
-                let escaped = rest[1..].chars().next().unwrap_or('\\');
-                (escaped.to_string(), &rest[1 + escaped.len_utf8()..])
+        } else if let Some((literal, after)) = literal(rest) {
+            let mark = literal.chars().next().filter(|_| !rest.starts_with('"'));
+            let mark = mark.filter(|mark| is_space(*mark) || mark.is_ascii_punctuation());
+            if !literal.is_empty() {
+                parts.push(mark.map_or(Pattern::Literal(literal), Pattern::Separator));
             }
-            other => (other.to_string(), &rest[other.len_utf8()..]),
-        };
-        parts.push(Pattern::Literal(literal));
-        rest = after;
+            rest = after;
+        }
     }
     parts
+}
+
+/// The text at the front of a template that stands for itself, and what follows. A backslash
+/// outside of quotes is one, except before a quote.
+pub(super) fn literal(rest: &str) -> Option<(String, &str)> {
+    if let Some(rest) = rest.strip_prefix('"') {
+        return Some(quoted(rest));
+    }
+    let is_escape = rest.starts_with("\\\"");
+    let rest = if is_escape { &rest[1..] } else { rest };
+    let first = rest.chars().next()?;
+    Some((first.to_string(), &rest[first.len_utf8()..]))
+}
+
+/// The text up to the next quote, in which a backslash escapes.
+fn quoted(rest: &str) -> (String, &str) {
+    let mut out = String::new();
+    let mut characters = rest.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (out, &rest[at + 1..]),
+            '\\' => out.push(characters.next().map_or('\\', |(_, escaped)| escaped)),
+            other => out.push(other),
+        }
+    }
+    (out, "")
 }
 
 /// A moment or a span, as templates see it.
@@ -161,6 +206,7 @@ impl Shown {
         for part in parts(template) {
             match part {
                 Pattern::Literal(text) => out.push_str(&text),
+                Pattern::Separator(mark) => out.push(mark),
                 Pattern::Field {
                     word,
                     letters,
@@ -279,6 +325,19 @@ impl Shown {
         }))
     }
 
+    /// The month that is shown in Roman digits. Those of a span before zero count from its end,
+    /// and whole years show their last month, or the first one before zero.
+    fn roman_month(&self) -> Option<usize> {
+        let month = match (self.fields.month, self.fields.year) {
+            (0, 0) => return None,
+            (0, year) if year < 0 => 1,
+            (0, _) => 12,
+            (month, _) if month < 0 => 13 + month,
+            (month, _) => month,
+        };
+        usize::try_from(month).ok()
+    }
+
     /// The text of a word and its width.
     fn name(&self, word: &str) -> Result<(String, usize)> {
         let fields = &self.fields;
@@ -314,9 +373,9 @@ impl Shown {
                 };
                 format!("{},{:03}", year / 1000, year % 1000)
             }
-            "RM" => match usize::try_from(fields.month) {
-                Ok(month) if month > 0 => return Ok((roman_digits(month), 4)),
-                _ => String::new(),
+            "RM" => match self.roman_month() {
+                Some(month) => return Ok((roman_digits(month), 4)),
+                None => String::new(),
             },
             "TZ" => match (&self.zone, self.days) {
                 (Some((name, _)), _) => name.clone(),

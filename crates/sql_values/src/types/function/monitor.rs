@@ -101,10 +101,9 @@ fn size_of(text: &str) -> Result<i64> {
         let message = format!("invalid size: \"{text}\"");
         SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
     };
-    let trimmed = text.trim();
-    let end = trimmed.find(|one: char| !(one.is_ascii_digit() || "+-.eE".contains(one)));
-    let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
-    let number: f64 = number.trim().parse().map_err(|_| bad())?;
+    let trimmed = text.trim_matches(text_io::is_space);
+    let (number, unit) = trimmed.split_at(number_length(trimmed).ok_or_else(bad)?);
+    let number = Number::parse(number)?;
     let power = match unit.trim().to_lowercase().as_str() {
         "" | "bytes" | "b" => 0,
         "kb" => 10,
@@ -119,12 +118,37 @@ fn size_of(text: &str) -> Result<i64> {
             return Err(bad().detail(detail).hint(hint));
         }
     };
-    let bytes = number * (1_i64 << power) as f64;
-    if bytes.abs() >= i64::MAX as f64 {
+    let bytes = number.multiply(&Number::from(1_i64 << power))?;
+    bytes.round(0).to_i64().ok_or_else(|| {
         let message = "bigint out of range";
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    })
+}
+
+/// The length of the number at the front of a text, if there is one.
+fn number_length(text: &str) -> Option<usize> {
+    let digits = |at: usize| {
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let sign = |at: usize| usize::from(text[at..].starts_with(['+', '-']));
+    let start = sign(0);
+    let mut end = start + digits(start);
+    let mut count = end - start;
+    if text[end..].starts_with('.') {
+        let fraction = digits(end + 1);
+        count += fraction;
+        end += 1 + fraction;
     }
-    Ok(bytes.round() as i64)
+    // The text after an E may be a unit too.
+    if text[end..].starts_with(['e', 'E']) {
+        let exponent = end + 1 + sign(end + 1);
+        end = match digits(exponent) {
+            0 => end,
+            count => exponent + count,
+        };
+    }
+    (count > 0).then_some(end)
 }
 
 /// Bytes that PostgreSQL needs for a value in a row, about: values of a varying length have one
@@ -172,10 +196,25 @@ mod tests {
             ("10", 10),
             (" 1.5 kB ", 1536),
             ("-2GB", -(2 << 30)),
+            ("1e3 MB", 1000 << 20),
+            (".5kB", 512),
+            ("9223372036854775807", i64::MAX),
+            ("9007199254740993", 9_007_199_254_740_993),
+            ("8796093022207.99999 MB", 9_223_372_036_854_765_322),
         ] {
             assert_eq!(size_of(text).unwrap(), bytes, "{text}");
         }
-        assert!(size_of("1 furlong").is_err() && size_of("").is_err());
+        for text in [
+            "1 furlong",
+            "",
+            ".",
+            "- 1",
+            "1EB",
+            "9223372036854775808",
+            "8192 PB",
+        ] {
+            assert!(size_of(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -8,175 +8,9 @@ use super::super::datum::Datum;
 use super::super::kind::Kind::{Float4, Float8, Int4, Int8, Numeric, Text};
 use super::super::numeric::Numeric as Number;
 use super::Function;
+use super::number_template::{Pattern, Template};
 use crate::error::{Result, SqlError, SqlState};
-
-/// A part of a template.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Pattern {
-    Nine,
-    Zero,
-    Point,
-    Group,
-    /// `S`: plus or minus where it stands.
-    Sign,
-    /// `MI`: minus or a blank.
-    Minus,
-    /// `PL`: plus or a blank.
-    Plus,
-    /// `SG`: plus or minus.
-    Either,
-    /// `PR`: angle brackets around negative numbers.
-    Brackets,
-    Currency,
-    /// `TH` or `th`.
-    Ordinal(bool),
-    Literal(String),
-}
-
-#[derive(Default)]
-struct Template {
-    parts: Vec<Pattern>,
-    /// `FM`: no blanks, no zeros that say nothing.
-    is_short: bool,
-    /// Digits before the point.
-    whole: usize,
-    /// Digits after the point.
-    fraction: usize,
-    /// Digits that `V` multiplies the number by.
-    shift: Option<usize>,
-    /// `EEEE`.
-    is_scientific: bool,
-    /// `RN` or `rn`.
-    roman: Option<bool>,
-}
-
-fn bad(message: &str) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, message)
-}
-
-impl Template {
-    fn parse(text: &str) -> Result<Self> {
-        const WORDS: &[(&str, Option<Pattern>)] = &[
-            ("FM", None),
-            ("EEEE", None),
-            ("RN", None),
-            ("MI", Some(Pattern::Minus)),
-            ("PL", Some(Pattern::Plus)),
-            ("SG", Some(Pattern::Either)),
-            ("PR", Some(Pattern::Brackets)),
-            ("S", Some(Pattern::Sign)),
-            ("V", None),
-            ("B", None),
-            ("9", Some(Pattern::Nine)),
-            ("0", Some(Pattern::Zero)),
-            (".", Some(Pattern::Point)),
-            ("D", Some(Pattern::Point)),
-            (",", Some(Pattern::Group)),
-            ("G", Some(Pattern::Group)),
-            ("L", Some(Pattern::Currency)),
-        ];
-        let mut template = Self::default();
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            if first == '"' {
-                let (literal, after) = quoted(&rest[1..]);
-                template.parts.push(Pattern::Literal(literal));
-                rest = after;
-                continue;
-            }
-            let starts = |word: &str| {
-                rest.get(..word.len())
-                    .is_some_and(|head| head.eq_ignore_ascii_case(word))
-            };
-            if starts("TH") {
-                template.parts.push(Pattern::Ordinal(rest.starts_with('T')));
-                rest = &rest[2..];
-                continue;
-            }
-            let Some((word, part)) = WORDS.iter().find(|(word, _)| starts(word)) else {
-                template.parts.push(Pattern::Literal(first.to_string()));
-                rest = &rest[first.len_utf8()..];
-                continue;
-            };
-            template.take(word, part.as_ref(), rest)?;
-            rest = &rest[word.len()..];
-        }
-        Ok(template)
-    }
-
-    fn take(&mut self, word: &str, part: Option<&Pattern>, rest: &str) -> Result<()> {
-        match (word, part) {
-            ("FM", _) => self.is_short = true,
-            ("EEEE", _) => self.is_scientific = true,
-            ("RN", _) => self.roman = Some(rest.starts_with('R')),
-            ("V", _) => {
-                if self.has_point() {
-                    return Err(bad("cannot use \"V\" and decimal point together"));
-                }
-                self.shift = Some(0);
-            }
-            (_, Some(part)) => {
-                match part {
-                    Pattern::Nine if self.parts.contains(&Pattern::Brackets) => {
-                        return Err(bad("\"9\" must be ahead of \"PR\""));
-                    }
-                    Pattern::Nine | Pattern::Zero if self.shift.is_some() => {
-                        self.shift = self.shift.map(|shift| shift + 1);
-                        self.whole += 1;
-                    }
-                    Pattern::Nine | Pattern::Zero if self.has_point() => self.fraction += 1,
-                    Pattern::Nine | Pattern::Zero => self.whole += 1,
-                    Pattern::Point if self.shift.is_some() => {
-                        return Err(bad("cannot use \"V\" and decimal point together"));
-                    }
-                    Pattern::Point if self.has_point() => {
-                        return Err(bad("multiple decimal points"));
-                    }
-                    Pattern::Sign if self.has_sign() => {
-                        return Err(bad("cannot use \"S\" twice"));
-                    }
-                    _ => {}
-                }
-                self.parts.push(part.clone());
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn has_point(&self) -> bool {
-        self.parts.contains(&Pattern::Point)
-    }
-
-    fn has_sign(&self) -> bool {
-        self.parts.contains(&Pattern::Sign)
-    }
-
-    /// Whether the sign has a place of its own.
-    fn has_any_sign(&self) -> bool {
-        let signs = [
-            Pattern::Sign,
-            Pattern::Minus,
-            Pattern::Either,
-            Pattern::Brackets,
-        ];
-        signs.iter().any(|sign| self.parts.contains(sign))
-    }
-}
-
-/// The text up to the next quote, in which a backslash escapes.
-pub(super) fn quoted(rest: &str) -> (String, &str) {
-    let mut out = String::new();
-    let mut characters = rest.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return (out, &rest[at + 1..]),
-            '\\' => out.extend(characters.next().map(|(_, escaped)| escaped)),
-            other => out.push(other),
-        }
-    }
-    (out, "")
-}
+use num_bigint::BigUint;
 
 /// The digits of a number by a template.
 struct Digits {
@@ -244,13 +78,13 @@ fn fill(template: &Template, mut digits: Digits) -> String {
     Writer::new(template, &digits).run()
 }
 
-fn format(number: &Number, template: &str) -> Result<String> {
+fn format(number: &Number, template: &str, carry: Carry) -> Result<String> {
     let template = Template::parse(template)?;
     if let Some(is_upper) = template.roman {
         return roman(number, is_upper, template.is_short);
     }
     if template.is_scientific {
-        return Ok(scientific(number, &template));
+        return Ok(scientific(number, &template, carry));
     }
     Ok(fill(&template, digits_of(number, &template)?))
 }
@@ -259,7 +93,7 @@ fn format_float(value: f64, significant: usize, template: &str) -> Result<String
     let parsed = Template::parse(template)?;
     let number = Number::from_f64(value, significant);
     if parsed.is_scientific {
-        return Ok(scientific(&number, &parsed));
+        return Ok(scientific(&number, &parsed, Carry::Exponent));
     }
     if let Some(is_upper) = parsed.roman {
         if !value.is_finite() {
@@ -395,7 +229,7 @@ impl<'t> Writer<'t> {
                 Pattern::Literal(text) => self.out.push_str(text),
             }
         }
-        self.signs_around(start)
+        self.signs_around()
     }
 
     fn blank(&mut self) {
@@ -431,9 +265,9 @@ impl<'t> Writer<'t> {
     }
 
     /// `S` before the digits belongs right before the first of them, and brackets around all.
-    fn signs_around(mut self, start: usize) -> String {
+    fn signs_around(mut self) -> String {
         let leads = self.template.parts.first() == Some(&Pattern::Sign);
-        if leads && !self.template.is_short && start > 0 {
+        if leads && !self.template.is_short {
             let sign = self.out.remove(0);
             let place = self.out.find(|c: char| c != ' ').unwrap_or(self.out.len());
             self.out.insert(place, sign);
@@ -509,12 +343,20 @@ pub(super) fn roman_digits(mut value: usize) -> String {
     out
 }
 
+/// The effect of a rounding that gives a second digit before the point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carry {
+    /// The exponent grows, as in numbers that PostgreSQL takes for floating point.
+    Exponent,
+    /// The digit stays: `10.0e+02`.
+    Digit,
+}
+
 /// `9.99EEEE`: a digit, the point, and an exponent.
-fn scientific(number: &Number, template: &Template) -> String {
-    let blank = if template.is_short { "" } else { " " };
+fn scientific(number: &Number, template: &Template, carry: Carry) -> String {
     if number.is_nan() || number.is_infinite() {
         let hashes = "#".repeat(template.fraction + 4);
-        return format!("{blank}#.{hashes}");
+        return format!(" #.{hashes}");
     }
     let (units, scale) = number.parts().unwrap_or_default();
     let digits = units.magnitude().to_str_radix(10);
@@ -523,22 +365,27 @@ fn scientific(number: &Number, template: &Template) -> String {
     } else {
         digits.len() as i64 - 1 - i64::from(scale)
     };
-    let mantissa = Number::from_big(units.clone(), 0);
-    let places = digits.len() as u16 - 1;
-    let mantissa = match mantissa.parts() {
-        Some((units, _)) => Number::from_big(units, places).round(template.fraction as i32),
-        None => mantissa,
+    // Digits beyond the next one do not matter for the rounding.
+    let kept = digits.len().min(template.fraction + 2);
+    let mantissa: BigUint = digits[..kept].parse().unwrap_or_default();
+    let wanted = template.fraction + 1;
+    let mantissa = match wanted.checked_sub(kept) {
+        Some(missing) => mantissa * BigUint::from(10_u32).pow(missing as u32),
+        None => (mantissa + 5_u32) / 10_u32,
     };
-    // Rounding may give a digit more before the point.
-    let (mantissa, exponent) = if mantissa.abs() >= Number::from(10) {
-        let tenth = mantissa.divide_to(&Number::from(10), template.fraction as u16);
-        (tenth.unwrap_or(mantissa), exponent + 1)
+    let mut shown = format!("{mantissa:0wanted$}");
+    let exponent = if shown.len() > wanted && carry == Carry::Exponent {
+        shown.pop();
+        exponent + 1
     } else {
-        (mantissa, exponent)
+        exponent
     };
+    if template.fraction > 0 {
+        shown.insert(shown.len() - template.fraction, '.');
+    }
     let sign = if exponent < 0 { '-' } else { '+' };
-    let lead = if number.signum() < 0 { "" } else { blank };
-    format!("{lead}{mantissa}e{sign}{:02}", exponent.abs())
+    let lead = if number.signum() < 0 { "-" } else { " " };
+    format!("{lead}{shown}e{sign}{:02}", exponent.abs())
 }
 
 /// The digits of a text by a template, with their point, and whether there is a minus.
@@ -615,6 +462,10 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
             "Write the number with digits.",
         ));
     }
+    if template.is_scientific {
+        let message = "\"EEEE\" not supported for input";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
     let (digits, is_negative) = read_digits(text, &template);
     if !digits.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(SqlError::new(
@@ -635,12 +486,12 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
     Ok(Datum::Numeric(number))
 }
 
-fn shown(number: &Number, a: &[Datum]) -> Result<Datum> {
+fn shown(number: &Number, carry: Carry, a: &[Datum]) -> Result<Datum> {
     let template = a[1].str()?;
     if template.is_empty() {
         return Ok(Datum::text(""));
     }
-    format(number, template).map(Datum::text)
+    format(number, template, carry).map(Datum::text)
 }
 
 fn shown_float(value: f64, significant: usize, a: &[Datum]) -> Result<Datum> {
@@ -654,15 +505,15 @@ fn shown_float(value: f64, significant: usize, a: &[Datum]) -> Result<Datum> {
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("to_char", &[Int4, Text], Text, |_, a| {
-        shown(&Number::from(a[0].int()?), a)
+        shown(&Number::from(a[0].int()?), Carry::Exponent, a)
     })
     .stable(),
     Function::scalar("to_char", &[Int8, Text], Text, |_, a| {
-        shown(&Number::from(a[0].int()?), a)
+        shown(&Number::from(a[0].int()?), Carry::Digit, a)
     })
     .stable(),
     Function::scalar("to_char", &[Numeric, Text], Text, |_, a| {
-        shown(a[0].numeric()?, a)
+        shown(a[0].numeric()?, Carry::Digit, a)
     })
     .stable(),
     Function::scalar("to_char", &[Float4, Text], Text, |_, a| {

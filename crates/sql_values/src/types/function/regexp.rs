@@ -43,9 +43,10 @@ fn groups(captures: &Captures<'_>) -> Datum {
 }
 
 /// All matches as PostgreSQL finds them: after an empty one the search goes on at the next
-/// character, after others at their end, so that an empty match may follow there.
-fn matches<'t>(regex: &Regex, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
-    let mut start = Some(0);
+/// character, after others at their end, so that an empty match may follow there. The search
+/// begins at a byte, but anchors and ends of words see the text before it.
+fn matches<'t>(regex: &Regex, text: &'t str, from: usize) -> impl Iterator<Item = Captures<'t>> {
+    let mut start = Some(from);
     std::iter::from_fn(move || {
         let found = regex.captures_at(text, start?)?;
         let whole = found.get(0).expect("a match has a whole");
@@ -70,7 +71,7 @@ fn all_matches(a: &[Datum]) -> Result<Rows> {
     let options = options(a, 2, "regexp_matches")?;
     let regex = compile(a[1].str()?, options)?;
     let count = if options.is_global { usize::MAX } else { 1 };
-    let found = matches(&regex, a[0].str()?).take(count);
+    let found = matches(&regex, a[0].str()?, 0).take(count);
     let rows: Vec<Datum> = found.map(|captures| groups(&captures)).collect();
     Ok(Box::new(rows.into_iter().map(Ok)))
 }
@@ -81,7 +82,7 @@ fn split(a: &[Datum], name: &str) -> Result<Vec<Datum>> {
     let regex = compile(a[1].str()?, options(a, 2, name)?)?;
     let mut parts = Vec::new();
     let (mut start, mut searched) = (0, 0);
-    for captures in matches(&regex, text) {
+    for captures in matches(&regex, text, 0) {
         let found = captures.get(0).expect("a match has a whole");
         if found.start() < text.len() && found.end() > searched {
             parts.push(Datum::text(&text[start..found.start()]));
@@ -117,22 +118,21 @@ fn expand(out: &mut String, replacement: &str, captures: &Captures<'_>) {
 
 /// Replaces the match of a number, or all of them from the first one for 0.
 fn replace(regex: &Regex, text: &str, start: usize, replacement: &str, number: usize) -> Datum {
-    let mut out = text[..start].to_owned();
-    let rest = &text[start..];
+    let mut out = String::new();
     let mut copied = 0;
-    for (place, captures) in matches(regex, rest).enumerate() {
+    for (place, captures) in matches(regex, text, start).enumerate() {
         let found = captures.get(0).expect("a match has a whole");
         if number != 0 && place + 1 != number {
             continue;
         }
-        out.push_str(&rest[copied..found.start()]);
+        out.push_str(&text[copied..found.start()]);
         expand(&mut out, replacement, &captures);
         copied = found.end();
         if number != 0 {
             break;
         }
     }
-    out.push_str(&rest[copied..]);
+    out.push_str(&text[copied..]);
     Datum::text(out)
 }
 
@@ -193,7 +193,7 @@ fn count(a: &[Datum]) -> Result<Datum> {
     if start > text.chars().count() as i64 + 1 {
         return Ok(Datum::Int4(0));
     }
-    let found = matches(&regex, &text[byte_of(text, start)..]).count();
+    let found = matches(&regex, text, byte_of(text, start)).count();
     Ok(Datum::Int4(found as i32))
 }
 
@@ -213,10 +213,9 @@ fn nth_group(a: &[Datum], name: &str, places: [usize; 3]) -> Result<Option<(usiz
     if start > text.chars().count() as i64 + 1 {
         return Ok(None);
     }
-    let from = byte_of(text, start);
-    let captures = matches(&regex, &text[from..]).nth(number as usize - 1);
+    let captures = matches(&regex, text, byte_of(text, start)).nth(number as usize - 1);
     let found = captures.and_then(|captures| captures.get(group as usize).map(|one| one.range()));
-    Ok(found.map(|range| (from + range.start, from + range.end)))
+    Ok(found.map(|range| (range.start, range.end)))
 }
 
 fn position(a: &[Datum]) -> Result<Datum> {

@@ -3,10 +3,12 @@
 //! They are apart from what the functions do, as the catalogue shows all functions, and some of
 //! these look at the catalogue.
 
+use crate::error::Result;
 use crate::types::datum::Datum;
 use crate::types::kind::Kind::{
     self, Bool, Char, Float8, Int2, Int4, Int8, Name, NodeTree, Numeric, Regclass, Regtype, Text,
 };
+use crate::types::numeric::Numeric as Number;
 use crate::types::signature::{Body, Function};
 
 const NUMBERS: Kind = Kind::Array(&Int4);
@@ -171,14 +173,10 @@ pub const ABOUT_ACTIVITY: &[Function] = &[
     about("pg_tablespace_size", &[Name], Int8),
     about("pg_tablespace_size", &[OID], Int8),
     Function::scalar("pg_size_pretty", &[Int8], Text, |_, a| {
-        Ok(Datum::text(pretty_size(i128::from(a[0].int()?))))
+        pretty_size(&Number::from(a[0].int()?)).map(Datum::text)
     }),
     Function::scalar("pg_size_pretty", &[Numeric], Text, |_, a| {
-        let size = match &a[0] {
-            Datum::Numeric(size) => size.to_i64().map_or(0, i128::from),
-            _ => 0,
-        };
-        Ok(Datum::text(pretty_size(size)))
+        pretty_size(a[0].numeric()?).map(Datum::text)
     }),
     about("pg_is_in_recovery", &[], Bool),
     about("pg_is_wal_replay_paused", &[], Bool),
@@ -223,29 +221,31 @@ pub const ABOUT_ACTIVITY: &[Function] = &[
     Function::host("pg_stat_statements_reset", &[OID, OID, Int8], Kind::Void).defaults(3),
 ];
 
-/// A size in the first unit that gives fewer than five digits, as PostgreSQL rounds it.
-fn pretty_size(bytes: i128) -> String {
+/// A size in the first unit that gives fewer than five digits, as PostgreSQL rounds it: digits are
+/// cut off at each unit but the last one, which rounds.
+fn pretty_size(bytes: &Number) -> Result<String> {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    const BYTES_MAX: i128 = 10 * 1024;
-    if bytes.abs() < BYTES_MAX {
-        return format!("{bytes} bytes");
+    const SIZE_MAX: i64 = 10 * 1024;
+    if bytes.abs() < Number::from(SIZE_MAX) {
+        return Ok(format!("{bytes} bytes"));
     }
     // Halves of the unit, so that the last step rounds.
-    let mut halves = bytes / 512;
+    let mut halves = bytes.divide_whole(&Number::from(512))?;
     let mut units = UNITS.iter().peekable();
     while let Some(unit) = units.next() {
-        if halves.abs() < 2 * BYTES_MAX - 1 || units.peek().is_none() {
-            let size = i128::midpoint(halves, if halves < 0 { -1 } else { 1 });
-            return format!("{size} {unit}");
+        if halves.abs() < Number::from(2 * SIZE_MAX - 1) || units.peek().is_none() {
+            let one = Number::from(if halves.signum() < 0 { -1 } else { 1 });
+            let size = halves.add(&one)?.divide_whole(&Number::from(2))?;
+            return Ok(format!("{size} {unit}"));
         }
-        halves /= 1024;
+        halves = halves.divide_whole(&Number::from(1024))?;
     }
-    String::new()
+    Ok(String::new())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::pretty_size;
+    use super::{Number, pretty_size};
 
     /// Expected texts are those of PostgreSQL 15.
     #[test]
@@ -260,7 +260,7 @@ mod tests {
             (10_485_248, "10 MB"),
             (1 << 40, "1024 GB"),
         ] {
-            assert_eq!(pretty_size(bytes), text);
+            assert_eq!(pretty_size(&Number::from(bytes)).unwrap(), text);
         }
     }
 }

@@ -353,17 +353,22 @@ fn unistr(text: &str) -> Result<Datum> {
         SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape")
             .hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
     };
+    let pair = || SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode surrogate pair");
     let mut out = String::new();
     let mut rest = text;
+    // The first half of a pair, after which the second one must follow.
     let mut high: Option<u32> = None;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        if let Some(after) = rest.strip_prefix('\\') {
-            out.push('\\');
-            rest = after;
+    while let Some(character) = rest.chars().next() {
+        let after = rest.strip_prefix("\\\\");
+        if character != '\\' || after.is_some() {
+            if high.is_some() {
+                return Err(pair());
+            }
+            out.push(character);
+            rest = after.unwrap_or(&rest[character.len_utf8()..]);
             continue;
         }
+        rest = &rest[1..];
         let (skip, digits) = match rest.chars().next() {
             Some('+') => (1, 6),
             Some('u') => (1, 4),
@@ -371,6 +376,9 @@ fn unistr(text: &str) -> Result<Datum> {
             _ => (0, 4),
         };
         let code = rest.get(skip..skip + digits).ok_or_else(bad)?;
+        if !code.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
         let code = u32::from_str_radix(code, 16).map_err(|_| bad())?;
         rest = &rest[skip + digits..];
         match (high.take(), code) {
@@ -379,16 +387,20 @@ fn unistr(text: &str) -> Result<Datum> {
                 let code = 0x10000 + ((first - 0xd800) << 10) + (code - 0xdc00);
                 out.push(char::from_u32(code).ok_or_else(bad)?);
             }
-            (None, code) if code != 0 => out.push(char::from_u32(code).ok_or_else(|| {
-                SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode surrogate pair")
-            })?),
-            _ => {
-                let message = "invalid Unicode surrogate pair";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            (None, 0xdc00..0xe000) | (Some(_), _) => return Err(pair()),
+            (None, code) => {
+                let character = char::from_u32(code).filter(|character| *character != '\0');
+                let message = format!("invalid Unicode code point: {code:04X}");
+                out.push(
+                    character
+                        .ok_or_else(|| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))?,
+                );
             }
         }
     }
-    out.push_str(rest);
+    if high.is_some() {
+        return Err(pair());
+    }
     Ok(Datum::text(out))
 }
 

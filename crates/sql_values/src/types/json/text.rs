@@ -57,12 +57,13 @@ impl Json {
     }
 }
 
-/// Whether `\u0000` may stand in a string: `json` keeps it, `jsonb` cannot.
+/// Whether escapes that are no characters, such as `\u0000` and halves of pairs, may stand in a
+/// string: `json` keeps them, while `jsonb` and texts cannot have them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Escapes {
-    /// It stays as it is written.
+    /// They stay as they are written. Contents of strings lack what `\u` stands for.
     Kept,
-    /// It is an error.
+    /// They are an error.
     Refused,
 }
 
@@ -319,11 +320,10 @@ impl Reader<'_> {
 
     fn unicode(&mut self, out: &mut String) -> Result<()> {
         let unit = self.hex_digits()?;
+        if self.escapes == Escapes::Kept {
+            return Ok(());
+        }
         if unit == 0 {
-            if self.escapes == Escapes::Kept {
-                out.push('\0');
-                return Ok(());
-            }
             return Err(SqlError::new(
                 SqlState::UNTRANSLATABLE_CHARACTER,
                 "unsupported Unicode escape sequence",

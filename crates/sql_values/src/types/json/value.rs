@@ -88,31 +88,48 @@ impl PartialOrd for Json {
 }
 
 impl Ord for Json {
-    /// Objects, arrays, booleans, numbers, strings, null, from the greatest; containers by their
-    /// number of members first. An empty array comes before all, as PostgreSQL has it.
+    /// As PostgreSQL has it, an empty array comes before a value that is neither an array nor an
+    /// object, but only where it is the whole of a value.
     fn cmp(&self, other: &Self) -> Ordering {
-        let is_empty = |json: &Json| matches!(json, Self::Array(elements) if elements.is_empty());
-        match (is_empty(self), is_empty(other)) {
-            (true, true) => return Ordering::Equal,
-            (true, false) => return Ordering::Less,
-            (false, true) => return Ordering::Greater,
-            (false, false) => {}
+        let is_empty = |json: &Self| matches!(json, Self::Array(elements) if elements.is_empty());
+        let is_scalar = |json: &Self| !matches!(json, Self::Array(_) | Self::Object(_));
+        if is_empty(self) && is_scalar(other) {
+            Ordering::Less
+        } else if is_scalar(self) && is_empty(other) {
+            Ordering::Greater
+        } else {
+            self.compare(other)
         }
+    }
+}
+
+impl Json {
+    /// Objects, arrays, booleans, numbers, strings, null, from the greatest; containers by their
+    /// number of members first.
+    fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
             (Self::Number(a), Self::Number(b)) => a.cmp(b),
             (Self::String(a), Self::String(b)) => a.cmp(b),
-            (Self::Array(a), Self::Array(b)) => a.len().cmp(&b.len()).then_with(|| a.cmp(b)),
-            (Self::Object(a), Self::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
-                for ((a_key, a_value), (b_key, b_value)) in a.iter().zip(b) {
-                    let order = a_key.cmp(b_key).then_with(|| a_value.cmp(b_value));
-                    if order != Ordering::Equal {
-                        return order;
-                    }
-                }
-                Ordering::Equal
+            (Self::Array(a), Self::Array(b)) => a.len().cmp(&b.len()).then_with(|| {
+                let pairs = a.iter().zip(b);
+                first_difference(pairs.map(|(a, b)| a.compare(b)))
             }),
+            (Self::Object(a), Self::Object(b)) => {
+                a.len().cmp(&b.len()).then_with(|| {
+                    let pairs = a.iter().zip(b);
+                    first_difference(pairs.map(|((a_key, a), (b_key, b))| {
+                        a_key.cmp(b_key).then_with(|| a.compare(b))
+                    }))
+                })
+            }
             _ => self.rank().cmp(&other.rank()),
         }
     }
+}
+
+fn first_difference(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
+    orders
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
