@@ -478,8 +478,8 @@ fn substituted(mut condition: Expr, expressions: &[Expr]) -> Expr {
 
 /// Conditions over keys hold for all rows of a group, so they go below it.
 fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
-    // Without keys there is a group whether or not there are rows. A key that has another value each
-    // time would have one in the condition and another one in the group.
+    // Without keys there is a group whether or not there are rows. A key that has another value
+    // each time would have one in the condition and another one in the group.
     let is_of_keys = |condition: &Expr| {
         let mut is_plain = condition.reads_row() && !Expr::has_query(condition);
         condition.columns(&mut |at| {
