@@ -4,6 +4,7 @@
 //! statement, so one condition is tested on both, and again on a row that has changed.
 
 use super::family::places_in;
+use super::once::{fields_of, let_in};
 use super::scope::{Clause, Scope};
 use super::source::Source as Part;
 use super::table::{BoundTable, body_of};
@@ -266,8 +267,8 @@ impl Binder<'_> {
                     self.add(table, &mut set, &target, value)?;
                 }
                 AssignmentTarget::Tuple(names) => {
-                    for (at, value) in self.assigned_row(table, names, &assignment.value)? {
-                        self.add(table, &mut set, &AssignTarget::whole(at), value)?;
+                    for (target, value) in self.assigned_row(table, names, &assignment.value)? {
+                        self.add(table, &mut set, &target, value)?;
                     }
                 }
             }
@@ -325,7 +326,7 @@ impl Binder<'_> {
         table: &BoundTable,
         names: &[ast::ObjectName],
         tree: &ast::Expr,
-    ) -> Result<Assigned> {
+    ) -> Result<Vec<(AssignTarget, Expr)>> {
         let trees: Vec<&ast::Expr> = match tree {
             ast::Expr::Tuple(parts) => parts.iter().collect(),
             ast::Expr::Nested(inner) => vec![inner],
@@ -350,28 +351,36 @@ impl Binder<'_> {
         }
         let pairs = names.iter().zip(trees);
         pairs
-            .map(|(name, tree)| {
-                let (target, value) = self.assigned(table, name, tree)?;
-                Ok((target.at, value))
-            })
+            .map(|(name, tree)| self.assigned(table, name, tree))
             .collect()
     }
 
+    /// The values of a query of one row. Values are assigned in their order, so the first one runs
+    /// the query, and the others read the row that it has found.
     fn assigned_query(
         &mut self,
         table: &BoundTable,
         names: &[ast::ObjectName],
         query: &ast::Query,
-    ) -> Result<Assigned> {
-        let row = self.record_subquery(query, names.len())?;
+    ) -> Result<Vec<(AssignTarget, Expr)>> {
+        let (row, types) = self.record_subquery(query)?;
+        if types.len() != names.len() {
+            let message = "number of columns does not match number of values";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let (number, read) = self.new_value(row.data_type());
+        let mut row = Some(row);
         let mut set = Vec::with_capacity(names.len());
-        for (field, name) in names.iter().enumerate() {
-            let at = self.assign_target(table, name)?.at;
-            let column = table.body().columns[at].clone();
+        for (field, name) in fields_of(&read, &types).into_iter().zip(names) {
+            let target = self.assign_target(table, name)?;
+            let column = table.body().columns[target.at].clone();
             refuse_update(&column)?;
-            let data_type = row.1[field];
-            let value = Expr::Field(Box::new(row.0.clone()), field, data_type);
-            set.push((at, self.assign(value, column.data_type, &column.name)?));
+            let value = match row.take() {
+                Some(row) => let_in(number, row, field),
+                None => field,
+            };
+            let value = self.assign_to(&target, &column, value)?;
+            set.push((target, value));
         }
         Ok(set)
     }

@@ -365,10 +365,22 @@ impl Binder<'_> {
         conditions: &[CaseWhen],
         otherwise: Option<&Tree>,
     ) -> Result<Expr> {
-        let operand = operand
-            .map(|operand| self.expression(operand))
-            .transpose()?;
-        let operand = operand.map(|operand| self.settle(operand)).transpose()?;
+        let Some(operand) = operand else {
+            return self.case_of(None, conditions, otherwise);
+        };
+        let operand = self.expression(operand)?;
+        let operand = self.settle(operand)?;
+        self.once(operand, |binder, operand| {
+            binder.case_of(Some(&operand), conditions, otherwise)
+        })
+    }
+
+    fn case_of(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Tree>,
+    ) -> Result<Expr> {
         let mut tests = Vec::new();
         // PostgreSQL's choice of the type begins with the last result.
         let mut results = vec![match otherwise {
@@ -376,7 +388,7 @@ impl Binder<'_> {
             None => Expr::null(Kind::Unknown.plain()),
         }];
         for when in conditions {
-            let test = match &operand {
+            let test = match operand {
                 None => self.condition(&when.condition, "CASE/WHEN")?,
                 Some(operand) => {
                     let value = self.expression(&when.condition)?;

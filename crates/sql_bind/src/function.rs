@@ -417,14 +417,16 @@ impl Binder<'_> {
         let parts = self.plain_arguments(list)?;
         let [first, second] = <[Expr; 2]>::try_from(parts)
             .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"))?;
-        let equal = self.operator("=", vec![first.clone(), second])?;
-        let first = match &equal {
-            // The value has the type to which the operator has converted it.
-            Expr::Call(call) => call.arguments[0].clone(),
-            _ => first,
-        };
-        let null = Expr::null(first.data_type());
-        Ok(Expr::Case(vec![(equal, null)], Box::new(first)))
+        self.once(first, |binder, first| {
+            let equal = binder.operator("=", vec![first.clone(), second])?;
+            let first = match &equal {
+                // The value has the type to which the operator has converted it.
+                Expr::Call(call) => call.arguments[0].clone(),
+                _ => first,
+            };
+            let null = Expr::null(first.data_type());
+            Ok(Expr::Case(vec![(equal, null)], Box::new(first)))
+        })
     }
 
     /// Names that are values without brackets: `current_date` and its kin.

@@ -58,13 +58,13 @@ impl Binder<'_> {
             },
             ast::Expr::Identifier(name) => {
                 let name = ident_text(name);
-                // A column of the tables goes before an alias of the list.
-                match self.find_column(None, &name) {
-                    Ok(None) => {
-                        let mut named = items.iter().filter(|item| item.column.name == name);
-                        named.next().map(|item| item.expression.clone())
+                // A column of the own tables goes before an alias of the list, which goes before a
+                // column of the queries around this one.
+                match self.scope().has_column(&name) {
+                    true => None,
+                    false => {
+                        item_named(&name, items).map_err(|error| self.at(tree.span(), error))?
                     }
-                    _ => None,
                 }
             }
             _ => None,
@@ -273,6 +273,17 @@ impl Binder<'_> {
         }
         Ok(node)
     }
+}
+
+/// The expression of the items with a name, which has to be the same for all of them.
+fn item_named(name: &str, items: &[Item]) -> Result<Option<Expr>> {
+    let mut named = items.iter().filter(|item| item.column.name == name);
+    let first = named.next().map(|item| &item.expression);
+    if first.is_some_and(|first| named.any(|other| !other.expression.is_same(first))) {
+        let message = format!("GROUP BY \"{name}\" is ambiguous");
+        return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message));
+    }
+    Ok(first.cloned())
 }
 
 fn is_key_of(keys: &[Expr], at: usize) -> bool {

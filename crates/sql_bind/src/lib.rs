@@ -65,6 +65,7 @@ mod lookup;
 mod merge;
 mod name_texts;
 mod names;
+mod once;
 mod operator;
 mod order;
 mod ordered_set;
@@ -155,6 +156,8 @@ pub struct Binder<'b> {
     log: Option<std::cell::RefCell<resolved::Log>>,
     /// The text that is bound.
     origin: TextOrigin,
+    /// Numbers given to values that expressions read several times.
+    values: usize,
     /// Calls of functions of users, where they are kept.
     calls: Option<Vec<KeptCall>>,
     depth: usize,
@@ -229,6 +232,7 @@ impl<'b> Binder<'b> {
             role: names.role,
             log: None,
             origin: TextOrigin::Statement,
+            values: 0,
             calls: None,
             depth: 0,
         }

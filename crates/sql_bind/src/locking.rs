@@ -6,7 +6,7 @@
 use super::{Binder, object_name};
 use crate::catalog::{Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Busy, Expr, Lock, LockTarget, Node};
+use crate::plan::{Busy, Expr, JoinedRows, Lock, LockTarget, Node};
 use indelible::RowLock;
 use sql_parse::{WEAKER, mark_of};
 use sqlparser::ast::{self, LockClause, LockType, NonBlock, Select};
@@ -112,7 +112,7 @@ impl Binder<'_> {
         &mut self,
         node: Node,
         clauses: &[Locking],
-        recheck: Option<Expr>,
+        joined: JoinedRows,
     ) -> Result<Node> {
         let mut targets = Vec::new();
         let tables = self.scope().tables.clone();
@@ -131,7 +131,9 @@ impl Binder<'_> {
             }
             for table in tables.iter().filter(|table| clause.is_for(&table.alias)) {
                 let is_locked = table.rows.is_some() || table.is_stored || clause.of.is_some();
-                if is_locked && table.presence.is_some() && !self.is_of_catalogue() {
+                let mut presence = table.presence.iter();
+                let is_optional = presence.any(|value| joined.is_optional(value));
+                if is_locked && is_optional && !self.is_of_catalogue() {
                     let problem = "cannot be applied to the nullable side of an outer join";
                     return Err(clause.refused(problem));
                 }
@@ -145,10 +147,12 @@ impl Binder<'_> {
                 }
             }
         }
+        // A row that is locked is tested again if it has changed.
+        let tests = joined.conditions;
         Ok(Lock {
             input: node,
             tables: targets,
-            recheck,
+            recheck: (!tests.is_empty()).then(|| Expr::all(tests)),
         }
         .into())
     }

@@ -41,11 +41,13 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// The column of a result that a key means by its number or its name.
+    /// The column of a result that a key means by its number or its name. Several columns of the
+    /// name have to be the same.
     pub(super) fn output_column(
         &self,
         tree: &ast::Expr,
         columns: &[OutputColumn],
+        is_same: impl Fn(usize, usize) -> bool,
     ) -> Result<Option<usize>> {
         match tree {
             ast::Expr::Value(value) => match &value.value {
@@ -71,7 +73,7 @@ impl Binder<'_> {
                 let name = ident_text(name);
                 let mut named = (0..columns.len()).filter(|at| columns[*at].name == name);
                 let first = named.next();
-                if named.next().is_some() {
+                if first.is_some_and(|first| named.any(|other| !is_same(first, other))) {
                     let message = format!("ORDER BY \"{name}\" is ambiguous");
                     let error = SqlError::new(SqlState::AMBIGUOUS_COLUMN, message);
                     return Err(self.at(tree.span(), error));

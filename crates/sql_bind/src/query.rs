@@ -552,7 +552,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let at = self.output_column(&key.expr, &bound.columns)?.ok_or_else(|| {
+            let at = self.output_column(&key.expr, &bound.columns, |_, _| false)?.ok_or_else(|| {
                 let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                     .detail("Only result column names can be used, not expressions or functions.")

@@ -11,6 +11,7 @@ use super::{Binder, Bound, SessionNames, TextOrigin};
 use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Limit, OutputColumn, Pending, Project, SubqueryTest, Values};
+use crate::types::function::Volatility;
 use crate::types::kind::KINDS;
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
@@ -346,12 +347,8 @@ impl Binder<'_> {
             node: node.into(),
             columns: Vec::new(),
         };
-        let mut value = self.subquery(bound, SubqueryTest::Scalar, data_type)?;
-        // It has another value for each row around it.
-        if let Expr::Subquery(subquery) = &mut value {
-            Arc::make_mut(subquery).is_correlated = true;
-        }
-        Ok(value)
+        let value = self.subquery(bound, SubqueryTest::Scalar, data_type)?;
+        Ok(for_each_row(value))
     }
 
     /// The value of a function over a row of its arguments.
@@ -439,13 +436,15 @@ impl Binder<'_> {
                 node: node.into(),
                 ..bound
             };
-            return self.subquery(bound, SubqueryTest::Scalar, body.result);
+            let value = self.subquery(bound, SubqueryTest::Scalar, body.result)?;
+            return Ok(called(value, body));
         }
         let array = kind.array().ok_or_else(|| {
             let instead = "Return rows of a type that has arrays.";
             SqlError::unsupported(format!("a set of {}", self.type_name(kind)), instead)
         })?;
         let all = self.subquery(bound, SubqueryTest::Array(kind), array.plain())?;
+        let all = called(all, body);
         if kind != Kind::Record {
             return self.call("unnest", vec![all]);
         }
@@ -468,6 +467,22 @@ impl Binder<'_> {
                 _ => error,
             })
     }
+}
+
+/// The query of a function as a value: one whose calls differ runs for each call.
+fn called(value: Expr, body: &FunctionBody) -> Expr {
+    match body.volatility != Volatility::Immutable && value.has_volatile() {
+        true => for_each_row(value),
+        false => value,
+    }
+}
+
+/// A query that has another value for each row around it, whether or not it reads the row.
+fn for_each_row(mut value: Expr) -> Expr {
+    if let Expr::Subquery(subquery) = &mut value {
+        Arc::make_mut(subquery).is_correlated = true;
+    }
+    value
 }
 
 fn mismatch(result: &str) -> SqlError {
@@ -540,7 +555,7 @@ fn is_read_once(value: &Expr, column: usize) -> bool {
 }
 
 /// Puts values over another row in the places of the columns of a row.
-fn replace_row(value: &mut Expr, values: &[Expr]) -> Result<()> {
+pub(super) fn replace_row(value: &mut Expr, values: &[Expr]) -> Result<()> {
     value.walk(0, &mut |part, depth| {
         let at = match part {
             Expr::Column(at, _) if depth == 0 => *at,

@@ -400,4 +400,12 @@ impl Scope {
         }
         Ok(first)
     }
+
+    /// Whether a name without a table means one of the columns, or several of them.
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        let is_missing = |found: Result<bool>| matches!(found, Ok(false));
+        let own = self.find(None, name).map(|found| found.is_some());
+        let of_system = self.system_column(None, name).map(|found| found.is_some());
+        !(is_missing(own) && is_missing(of_system))
+    }
 }

@@ -16,7 +16,7 @@ use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Distinct, Expr, Filter, JoinKind, Node, OutputColumn, Project, SortKey};
+use crate::plan::{Distinct, Expr, Filter, JoinedRows, Node, OutputColumn, Project, SortKey};
 use crate::types::{Kind, Type};
 use sql_parse::{ALL_FIELDS, mark_of};
 use sqlparser::ast::{self, Select, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
@@ -74,21 +74,6 @@ pub(super) fn check_width(columns: usize) -> Result<()> {
     Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
-/// The conditions of the inner joins that rows come from, over the whole row, which begins at a
-/// column.
-fn inner_conditions(node: &Node, start: usize, found: &mut Vec<Expr>) {
-    let Node::Join(join) = node else { return };
-    if join.kind != JoinKind::Inner {
-        return;
-    }
-    if let Some(mut condition) = join.condition.clone() {
-        condition.shift(0, start as isize);
-        found.push(condition);
-    }
-    inner_conditions(&join.left, start, found);
-    inner_conditions(&join.right, start + join.left.width(), found);
-}
-
 impl Binder<'_> {
     /// A `SELECT` with the order, limit and locks of its query.
     pub(super) fn select(
@@ -115,20 +100,14 @@ impl Binder<'_> {
         mut node: Node,
         (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[Locking]),
     ) -> Result<Bound> {
-        // A row that is locked is tested again if it has changed.
-        let mut tests = Vec::new();
-        if !locks.is_empty() {
-            inner_conditions(&node, 0, &mut tests);
-        }
-        if let Some(tree) = &select.selection {
-            self.scope().clause = Clause::Where;
-            let bound = self.condition(tree, "WHERE")?;
-            tests.push(bound.clone());
-            node = Filter {
-                input: node,
-                condition: bound,
-            }
-            .into();
+        self.scope().clause = Clause::Where;
+        let condition = select.selection.as_ref();
+        let condition = condition.map(|tree| self.condition(tree, "WHERE"));
+        let condition = condition.transpose()?;
+        let joined = (!locks.is_empty()).then(|| JoinedRows::new(&node, condition.clone()));
+        if let Some(condition) = condition {
+            let input = node;
+            node = Filter { input, condition }.into();
         }
         self.scope().clause = Clause::Select;
         self.name_windows(&select.named_window)?;
@@ -159,9 +138,8 @@ impl Binder<'_> {
         node = self.windowed(node, &mut items)?;
         let expressions = items.iter_mut().map(|item| &mut item.expression);
         node = self.with_sets(node, expressions.collect())?;
-        if !locks.is_empty() {
-            let recheck = (!tests.is_empty()).then(|| Expr::all(tests));
-            node = self.locked(node, locks, recheck)?;
+        if let Some(joined) = joined {
+            node = self.locked(node, locks, joined)?;
         }
         let tail = Tail {
             keys,
@@ -330,7 +308,7 @@ impl Binder<'_> {
         let columns: Vec<OutputColumn> = items.iter().map(|item| item.column.clone()).collect();
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let at = match self.output_column(&key.expr, &columns)? {
+            let at = match self.output_column(&key.expr, &columns, same_in(items))? {
                 Some(at) => at,
                 None => {
                     let expression = self.expression(&key.expr)?;
@@ -374,7 +352,7 @@ impl Binder<'_> {
         let columns: Vec<OutputColumn> = items.iter().map(|item| item.column.clone()).collect();
         let mut places = Vec::with_capacity(on.len());
         for tree in on {
-            let at = match self.output_column(tree, &columns[..visible])? {
+            let at = match self.output_column(tree, &columns[..visible], same_in(items))? {
                 Some(at) => at,
                 None => {
                     let expression = self.expression(tree)?;
@@ -383,7 +361,9 @@ impl Binder<'_> {
                 }
             };
             self.compared([items[at].expression.kind()], EQUALITY)?;
-            places.push(at);
+            if !places.contains(&at) {
+                places.push(at);
+            }
         }
         let leading = keys.iter().take(places.len());
         let is_led = leading
@@ -457,6 +437,11 @@ impl Binder<'_> {
     }
 }
 
+/// Whether two items have the same expression.
+fn same_in(items: &[Item]) -> impl Fn(usize, usize) -> bool {
+    move |one, other| items[one].expression.is_same(&items[other].expression)
+}
+
 /// Adds the columns of `DISTINCT ON` that an order does not begin with.
 fn lead_by(keys: &mut Vec<SortKey>, on: &[Expr]) {
     let leads = on.len().min(keys.len());
@@ -478,7 +463,7 @@ fn lead_by(keys: &mut Vec<SortKey>, on: &[Expr]) {
 
 /// The projection, and all that comes after it.
 fn projected(mut node: Node, items: Vec<Item>, tail: Tail) -> Bound {
-    let mut keys = tail.keys;
+    let keys = tail.keys;
     let types: Vec<Type> = items
         .iter()
         .map(|item| item.expression.data_type())
@@ -499,25 +484,21 @@ fn projected(mut node: Node, items: Vec<Item>, tail: Tail) -> Bound {
     }
     .into();
     node = match tail.distinct {
-        None => node,
-        Some(Distinctness::All) => Distinct {
-            input: node,
-            on: None,
+        None if tail.has_locks => node,
+        None => sorted(node, keys.clone(), &tail.bounds),
+        Some(Distinctness::All) => {
+            let input = node;
+            let distinct = Distinct { input, on: None };
+            sorted(distinct.into(), keys.clone(), &tail.bounds)
         }
-        .into(),
         Some(Distinctness::On(on)) => {
-            lead_by(&mut keys, &on);
-            let input = sorted(node, std::mem::take(&mut keys), &Bounds::default());
-            Distinct {
-                input,
-                on: Some(on),
-            }
-            .into()
+            let mut leading = keys.clone();
+            lead_by(&mut leading, &on);
+            let input = sorted(node, leading, &Bounds::default());
+            let on = Some(on);
+            Distinct { input, on }.into()
         }
     };
-    if !tail.has_locks {
-        node = sorted(node, keys.clone(), &tail.bounds);
-    }
     node = limited(node, keys, tail.bounds);
     if columns.len() > tail.visible {
         let expressions = all_columns(types.into_iter().take(tail.visible));

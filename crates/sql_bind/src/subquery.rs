@@ -3,12 +3,14 @@
 //! The query sees the row as the next outer one. Comparisons are bound over values of the row,
 //! followed by a row of the query, so they do not depend on the width of the former.
 
+use super::once::{fields_of, let_in};
 use super::row_place::integer_key;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Node, Pending, Project, RowTest, Subquery, SubqueryTest};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{Query, SelectItem, SetExpr};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -96,14 +98,7 @@ impl Binder<'_> {
             .iter()
             .map(|column| column.data_type)
             .collect();
-        if left.len() != types.len() {
-            let message = if left.len() < types.len() {
-                "subquery has too many columns"
-            } else {
-                "subquery has too few columns"
-            };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
+        check_width(left.len(), types.len())?;
         let mut own_values = Vec::with_capacity(left.len());
         for (value, data_type) in left.into_iter().zip(&types) {
             let is_unknown = value.kind() == Kind::Unknown;
@@ -148,29 +143,32 @@ impl Binder<'_> {
         self.subquery(bound, test, Kind::Bool.plain())
     }
 
-    /// A row compared with the only row of a query.
+    /// A row compared with the only row of a query: NULL if it has none.
     pub(super) fn row_subquery(&mut self, left: Expr, name: &str, query: &Query) -> Result<Expr> {
-        // At most one row: a second one is an error at run time.
-        let found = self.quantified_subquery(left, name, query, false)?;
-        Ok(found)
+        let width = left.fields().map_or(1, |shape| shape.types.len());
+        let (row, types) = self.record_subquery(query)?;
+        check_width(width, types.len())?;
+        // A query that gives the same row to all of its copies may stand beside each field, where
+        // an index serves the comparison.
+        let is_fixed = matches!(&row, Expr::Subquery(query) if !query.is_correlated);
+        if is_fixed && name == "=" && !row.has_volatile() {
+            let right = self.row_of(fields_of(&row, &types))?;
+            return self.operator(name, vec![left, right]);
+        }
+        let (number, read) = self.new_value(row.data_type());
+        let right = self.row_of(fields_of(&read, &types))?;
+        let compared = self.operator(name, vec![left, right])?;
+        Ok(let_in(number, row, compared))
     }
 
     /// The only row of a query as a value, with the types of its fields.
-    pub(super) fn record_subquery(
-        &mut self,
-        query: &Query,
-        width: usize,
-    ) -> Result<(Expr, Vec<Type>)> {
+    pub(super) fn record_subquery(&mut self, query: &Query) -> Result<(Expr, Vec<Type>)> {
         let mut bound = self.inner(query)?;
         let types: Vec<Type> = bound
             .columns
             .iter()
             .map(|column| column.data_type)
             .collect();
-        if types.len() != width {
-            let message = "number of columns does not match number of values";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
         let row = self.row_of(super::all_columns(types.iter().copied()))?;
         bound.node = Project {
             input: bound.node,
@@ -201,6 +199,16 @@ impl Binder<'_> {
             _ => "?column?".to_owned(),
         }
     }
+}
+
+/// Fails unless a query has as many columns as the row that it is compared with.
+fn check_width(row: usize, columns: usize) -> Result<()> {
+    let message = match row.cmp(&columns) {
+        Ordering::Less => "subquery has too many columns",
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "subquery has too few columns",
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 /// The fields of a row, or the value itself.

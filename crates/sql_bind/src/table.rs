@@ -4,6 +4,7 @@
 //! its definition.
 
 use super::family::columns_in;
+use super::routine::replace_row;
 use super::scope::Scope;
 use super::select::row_scope;
 use super::source::Source as Part;
@@ -23,6 +24,9 @@ use std::sync::Arc;
 
 /// Positions of columns, and the expressions that they are computed by.
 type Computed = Vec<(usize, Expr)>;
+
+/// A condition of a domain over its value, with the names of both.
+type DomainCheck = (String, String, Expr);
 
 /// A table that a statement names.
 #[derive(Clone)]
@@ -309,7 +313,7 @@ impl Binder<'_> {
     }
 
     /// Conditions of a column's domain, and of the domains below it. NOT NULL has no name.
-    fn domain_checks(&mut self, column: &Column) -> Result<Vec<(String, String, Expr)>> {
+    fn domain_checks(&mut self, column: &Column) -> Result<Vec<DomainCheck>> {
         let mut checks = Vec::new();
         let Some(object) = column.domain.and_then(|oid| self.names.catalog.object(oid)) else {
             return Ok(checks);
@@ -337,15 +341,19 @@ impl Binder<'_> {
             domain: Some(domain),
             ..Column::new("value", data_type)
         };
-        let mut tests = Vec::new();
-        for (domain, check, mut condition) in self.domain_checks(&column)? {
-            condition.walk(0, &mut |part, depth| {
-                if depth == 0 && matches!(part, Expr::Column(..)) {
-                    *part = value.clone();
-                    return Ok(false);
-                }
-                Ok(true)
-            })?;
+        let checks = self.domain_checks(&column)?;
+        if checks.is_empty() {
+            return Ok(value);
+        }
+        self.once(value, |binder, value| binder.checked(value, checks))
+    }
+
+    /// A value for which conditions hold, or their error. They are over a row of the value.
+    fn checked(&mut self, value: Expr, checks: Vec<DomainCheck>) -> Result<Expr> {
+        let data_type = value.data_type();
+        let mut tests = Vec::with_capacity(checks.len());
+        for (domain, check, mut condition) in checks {
+            replace_row(&mut condition, std::slice::from_ref(&value))?;
             let names = [domain, check]
                 .map(|name| Expr::Constant(Datum::text(name.as_str()), Kind::Text.plain()));
             let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
@@ -354,9 +362,6 @@ impl Binder<'_> {
             };
             call.data_type = data_type;
             tests.push((broken, Expr::Call(call)));
-        }
-        if tests.is_empty() {
-            return Ok(value);
         }
         Ok(Expr::Case(tests, Box::new(value)))
     }

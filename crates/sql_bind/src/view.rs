@@ -96,7 +96,7 @@ impl ViewOf {
         let places = places_in(table.body(), member.body())?;
         let columns = self.columns.iter();
         let moved = columns.map(|column| moved(&column.expression, &places));
-        moved.collect()
+        Ok(moved.collect())
     }
 
     /// The condition of its rows over those of a member of the table's family.
@@ -107,9 +107,7 @@ impl ViewOf {
     ) -> Result<Option<Expr>> {
         let places = places_in(table.body(), member.body())?;
         let condition = self.condition.as_ref();
-        condition
-            .map(|condition| moved(condition, &places))
-            .transpose()
+        Ok(condition.map(|condition| moved(condition, &places)))
     }
 
     /// The conditions of new rows over those of a member of the table's family.
@@ -151,20 +149,15 @@ type Named = (String, Expr);
 fn all_moved(named: &[Named], table: &BoundTable, member: &BoundTable) -> Result<Vec<Named>> {
     let places = places_in(table.body(), member.body())?;
     let named = named.iter();
-    let moved = named.map(|(view, condition)| Ok((view.clone(), moved(condition, &places)?)));
-    moved.collect()
+    let moved = named.map(|(view, condition)| (view.clone(), moved(condition, &places)));
+    Ok(moved.collect())
 }
 
 /// An expression over rows of a table, over rows whose columns are at other places.
-fn moved(expression: &Expr, places: &[usize]) -> Result<Expr> {
+fn moved(expression: &Expr, places: &[usize]) -> Expr {
     let mut moved = expression.clone();
-    moved.walk(0, &mut |part, depth| {
-        if let (0, Expr::Column(at, _)) = (depth, &mut *part) {
-            *at = places.get(*at).copied().unwrap_or(*at);
-        }
-        Ok(true)
-    })?;
-    Ok(moved)
+    moved.renumber(&mut |at| places.get(at).copied().unwrap_or(at));
+    moved
 }
 
 impl Binder<'_> {

@@ -160,10 +160,10 @@ impl Printer<'_> {
             }
             Expr::Row(parts, _) => self.listed(out, "ROW(", parts, ")"),
             Expr::Field(operand, at, _) => self.field(out, operand, *at),
+            Expr::Let(one) => self.expression(out, &one.written_out(), shows_implicit),
             // Expressions that the catalogue keeps have neither queries nor aggregates in them.
-            Expr::Outer(..) | Expr::Subquery(_) | Expr::Pending(..) => {
-                out.push_str("(...)");
-                Ok(())
+            Expr::Outer(..) | Expr::Subquery(_) | Expr::LetValue(..) | Expr::Pending(..) => {
+                write_text(out, "(...)")
             }
         }
     }

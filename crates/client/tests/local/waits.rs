@@ -160,7 +160,11 @@ fn rows_of_views_and_queries_are_locked() {
 /// The condition of a join counts as one of `WHERE`.
 #[test]
 fn a_row_that_changes_meanwhile_meets_its_join_again() {
-    for clause in ["ON c.id = v.x AND c.a < 50", "ON c.id = v.x AND c.a = v.x"] {
+    for join in [
+        "JOIN c ON c.id = v.x AND c.a < 50",
+        "JOIN c ON c.id = v.x AND c.a = v.x",
+        "LEFT JOIN c ON c.id = v.x AND c.a = v.x WHERE c.a > 0",
+    ] {
         let (_scratch, sql) = Scratch::open("waits-joins");
         let (mut holder, waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
         run(
@@ -171,12 +175,47 @@ fn a_row_that_changes_meanwhile_meets_its_join_again() {
         run(&mut holder, "BEGIN; UPDATE c SET a = 77 WHERE id = 5");
         let text = format!(
             "SELECT string_agg(id::text, ',') \
-             FROM (SELECT c.id FROM v JOIN c {clause} FOR UPDATE OF c) s"
+             FROM (SELECT c.id FROM v {join} FOR UPDATE OF c) s"
         );
         let found = waits(&sql, waiter, move |session| {
             run(session, &text).unwrap_or_default()
         });
         run(&mut holder, "COMMIT");
-        assert_eq!(found.join().unwrap(), "4", "{clause}");
+        assert_eq!(found.join().unwrap(), "4", "{join}");
     }
+}
+
+/// A row that others refer to is changed without a wait for them, as long as its keys keep their
+/// values: those of an index over an expression or a part of the rows, too.
+#[test]
+fn a_row_with_the_same_keys_is_changed_beside_references_to_it() {
+    let (_scratch, sql) = Scratch::open("waits-same-keys");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut one,
+        "CREATE TABLE u (id int PRIMARY KEY, email text, n int DEFAULT 0, live bool DEFAULT true); \
+         CREATE UNIQUE INDEX ON u (lower(email)); CREATE UNIQUE INDEX ON u (n) WHERE NOT live; \
+         CREATE TABLE o (u int REFERENCES u); INSERT INTO u VALUES (1, 'A'), (2, 'B')",
+    );
+    run(&mut one, "BEGIN; INSERT INTO o VALUES (1)");
+    run(&mut other, "BEGIN; INSERT INTO o VALUES (1)");
+    for (text, answer) in [
+        ("UPDATE u SET n = n + 1 WHERE id = 1", ""),
+        ("UPDATE u SET n = n + 1, live = true WHERE n = 1", ""),
+        (
+            "SAVEPOINT s; UPDATE u SET email = 'C' WHERE id = 1",
+            "55P03",
+        ),
+    ] {
+        run(&mut one, "SET lock_timeout = '100ms'");
+        assert_eq!(state(&mut one, text), answer, "{text}");
+    }
+    run(&mut one, "ROLLBACK TO s; COMMIT");
+    run(&mut other, "UPDATE u SET email = 'a' WHERE id = 1; COMMIT");
+    let found = run(
+        &mut one,
+        "SELECT n || email FROM u WHERE lower(email) = 'a'",
+    );
+    assert_eq!(found.as_deref(), Some("2a"));
+    assert_eq!(state(&mut one, "INSERT INTO u VALUES (3, 'A')"), "23505");
 }

@@ -251,6 +251,19 @@ fn rows_are_copied_in_and_out() {
         client.ask(&[query("copy (select 1 where false) to stdout")]),
         "H c C[COPY 0] Z[I]"
     );
+    // Forms that the parser alone has cannot be written and read again.
+    for rows in [
+        "select * from rows from (generate_series(1, 2), generate_series(1, 1)) as t (a, b)",
+        "select sum(i) over (order by i rows 1 preceding exclude current row) \
+         from generate_series(1, 2) i",
+        "select i from generate_series(1, 3) i order by i fetch first (1 + 1) rows only",
+    ] {
+        let text = format!("copy ({rows}) to stdout");
+        let answer = client.ask(&[query(&text)]);
+        assert_eq!(answer, "H d d c C[COPY 2] Z[I]", "{rows}");
+    }
+    let refused = "copy (delete from t where false) to stdout";
+    assert_eq!(client.ask(&[query(refused)]), "E[0A000] Z[I]");
     let answers = client.ask(&[query("copy t from stdin"), message(b'f', b"enough\0")]);
     assert_eq!(answers, "G E[57014] Z[I]");
     // The rest of the data is left out after the error.

@@ -12,13 +12,13 @@ use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
-use crate::types::{Kind, Type};
-use sql_bind::{row_scope, type_named};
+use crate::types::Kind;
+use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DataType, DropBehavior,
+    RenameTableNameKind,
 };
-use std::collections::BTreeSet;
 
 /// Changes a table.
 pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Completion> {
@@ -293,87 +293,8 @@ impl Session {
         })
     }
 
-    pub(super) fn drop_column(
-        &mut self,
-        oid: Oid,
-        name: &str,
-        if_exists: bool,
-        cascade: bool,
-    ) -> Result<()> {
-        let mut object = self.altered(oid)?;
-        let table = object.name.clone();
-        let old = table_body(&mut object)?.clone();
-        let Some(at) = old.column(name) else {
-            if if_exists {
-                let message =
-                    format!("column \"{name}\" of relation \"{table}\" does not exist, skipping");
-                self.environment.host.notice(message);
-                return Ok(());
-            }
-            return Err(no_column(name, &table));
-        };
-        self.refuse_partition_key(&old, at, (name, &table), "drop")?;
-        self.refuse_kept_rows(oid, &table)?;
-        self.drop_readers_of_column((&object, at), name, cascade)?;
-        let mut gone: Vec<String> = Vec::new();
-        for constraint in &old.constraints {
-            let uses = match &constraint.rule {
-                Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
-                    columns.contains(&at) || old.included_with(&constraint.name).contains(&at)
-                }
-                Rule::Foreign(foreign) => foreign.columns.contains(&at),
-                Rule::Check { condition } => {
-                    let bound = self.bound_check(condition, &table, &old.columns)?;
-                    let mut uses = false;
-                    bound.columns(&mut |column| uses |= column == at);
-                    uses
-                }
-            };
-            if uses {
-                gone.push(constraint.name.clone());
-            }
-        }
-        let mut gone = gone.iter();
-        gone.try_for_each(|name| self.drop_constraint_named(oid, name, true, cascade))?;
-        let what = format!("column {name} of table {table}");
-        self.drop_users(oid, (&what, &what), cascade, |_, columns| {
-            columns.contains(&at)
-        })?;
-        self.drop_forms_of(oid, at)?;
-        let mut object = self.altered(oid)?;
-        let old = table_body(&mut object)?.clone();
-        let body = table_body(&mut object)?;
-        body.columns.remove(at);
-        body.forget_column(at);
-        let moved = |place: &mut usize| {
-            if *place > at {
-                *place -= 1;
-            }
-        };
-        body.key.iter_mut().for_each(moved);
-        for constraint in &mut body.constraints {
-            match &mut constraint.rule {
-                Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
-                    columns.iter_mut().for_each(moved);
-                }
-                Rule::Foreign(foreign) => {
-                    foreign.columns.iter_mut().for_each(moved);
-                    foreign.set_on_delete.iter_mut().for_each(moved);
-                    if foreign.parent == oid {
-                        foreign.parent_columns.iter_mut().for_each(moved);
-                    }
-                }
-                Rule::Check { .. } => {}
-            }
-        }
-        let kept = (0..old.columns.len()).filter(|place| *place != at);
-        let values = kept.map(|place| Expr::Column(place, old.columns[place].data_type));
-        self.rewrite(&old, object, values.collect())?;
-        self.move_references(oid, at)
-    }
-
     /// Fails if partitions are by a column that is to go, or to have another type.
-    fn refuse_partition_key(
+    pub(super) fn refuse_partition_key(
         &self,
         old: &TableBody,
         at: usize,
@@ -394,7 +315,7 @@ impl Session {
 
     /// Fails if a column of another table has rows of this one as its values: they are kept as they
     /// were, and have their columns by place.
-    fn refuse_kept_rows(&self, oid: Oid, table: &str) -> Result<()> {
+    pub(super) fn refuse_kept_rows(&self, oid: Oid, table: &str) -> Result<()> {
         let catalog = self.catalog();
         let tables = catalog.objects().filter_map(|object| match &object.body {
             Body::Table(body) => Some((object, body)),
@@ -410,36 +331,6 @@ impl Session {
                 );
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
-        }
-        Ok(())
-    }
-
-    /// References of other tables to columns after one that has gone.
-    fn move_references(&mut self, parent: Oid, at: usize) -> Result<()> {
-        let children: BTreeSet<Oid> = self
-            .catalog()
-            .references_to(parent)
-            .map(|(child, ..)| child.oid)
-            .collect();
-        for child in children {
-            if child == parent {
-                continue;
-            }
-            let mut object = self.altered(child)?;
-            for constraint in &mut table_body(&mut object)?.constraints {
-                if let Rule::Foreign(foreign) = &mut constraint.rule
-                    && foreign.parent == parent
-                {
-                    for place in foreign
-                        .parent_columns
-                        .iter_mut()
-                        .filter(|place| **place > at)
-                    {
-                        *place -= 1;
-                    }
-                }
-            }
-            self.put(object, None)?;
         }
         Ok(())
     }
@@ -519,11 +410,11 @@ impl Session {
             AlterColumnOperation::SetDataType {
                 data_type, using, ..
             } => {
-                let target = type_named(&self.environment.names, data_type)?;
+                let target = self.new_type(data_type)?;
                 self.refuse_partition_key(body, at, (name, &table), "alter")?;
                 self.refuse_generated_readers(body, at, &table)?;
                 self.refuse_readers_of_column(oid, at, name)?;
-                return self.change_type(object, at, target.data_type, using.as_ref());
+                return self.change_type(object, at, target, using.as_ref());
             }
             other @ AlterColumnOperation::GenericOptions { .. } => {
                 let instead = "See `docs/sql.md` for the changes of columns that there are.";
@@ -534,6 +425,17 @@ impl Session {
             }
         }
         self.put(object, None)
+    }
+
+    /// The type that a column is to have. Serial ones are only for new columns.
+    fn new_type(&self, name: &DataType) -> Result<TypeName> {
+        let target = type_named(&self.environment.names, name)?;
+        if target.is_serial {
+            let name = name.to_string().to_lowercase();
+            let message = format!("type \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        Ok(target)
     }
 
     /// The error of a column that is to be NOT NULL, and is not.
@@ -549,34 +451,49 @@ impl Session {
 
     /// Refuses another type of a column that a generated column reads.
     fn refuse_generated_readers(&self, body: &TableBody, at: usize, table: &str) -> Result<()> {
+        let readers = self.generated_readers(body, at, table)?;
+        let Some(reader) = readers.first() else {
+            return Ok(());
+        };
+        let message = "cannot alter type of a column used by a generated column";
+        let read = &body.columns[at].name;
+        let detail = format!("Column \"{read}\" is used by generated column \"{reader}\".");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail))
+    }
+
+    /// The generated columns of a table that read a column.
+    pub(super) fn generated_readers(
+        &self,
+        body: &TableBody,
+        at: usize,
+        table: &str,
+    ) -> Result<Vec<String>> {
+        let mut readers = Vec::new();
         for reader in &body.columns {
-            let Origin::Generated(value) = &reader.origin else {
-                continue;
-            };
-            let read = self.check_expression(value, table, &body.columns, None)?;
-            if read.contains(&at) {
-                let message = "cannot alter type of a column used by a generated column";
-                let detail = format!(
-                    "Column \"{}\" is used by generated column \"{}\".",
-                    body.columns[at].name, reader.name
-                );
-                let state = SqlState::FEATURE_NOT_SUPPORTED;
-                return Err(SqlError::new(state, message).detail(detail));
+            if let Origin::Generated(value) = &reader.origin
+                && self
+                    .check_expression(value, table, &body.columns, None)?
+                    .contains(&at)
+            {
+                readers.push(reader.name.clone());
             }
         }
-        Ok(())
+        Ok(readers)
     }
 
     fn change_type(
         &mut self,
         mut object: Object,
         at: usize,
-        target: Type,
+        target: TypeName,
         using: Option<&sqlparser::ast::Expr>,
     ) -> Result<()> {
         let table = object.name.clone();
         let old = table_body(&mut object)?.clone();
-        if old.columns[at].data_type.kind != target.kind {
+        let TypeName {
+            data_type, domain, ..
+        } = target;
+        if old.columns[at].data_type.kind != data_type.kind {
             self.refuse_kept_rows(object.oid, &table)?;
         }
         let columns = old
@@ -585,7 +502,8 @@ impl Session {
             .map(|column| (column.name.clone(), column.data_type));
         let scope = row_scope(&table, columns)?;
         let before = (at, &old.columns[at]);
-        let value = self.binding(|binder| binder.converted_column(scope, before, target, using))?;
+        let value =
+            self.binding(|binder| binder.converted_column(scope, before, data_type, using))?;
         let values = old
             .columns
             .iter()
@@ -595,7 +513,8 @@ impl Session {
                 false => Expr::Column(place, column.data_type),
             });
         let values = values.collect();
-        table_body(&mut object)?.columns[at].data_type = target;
+        let column = &mut table_body(&mut object)?.columns[at];
+        (column.data_type, column.domain) = (data_type, domain);
         self.refuse_mutable_readers(&object, at)?;
         self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)

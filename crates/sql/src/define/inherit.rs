@@ -50,9 +50,21 @@ impl Session {
             _ => return self.alter_one(oid, operation),
         }
         self.alter_one(oid, operation)?;
-        if is_only {
-            return Ok(());
+        if !is_only {
+            self.alter_heirs(oid, operation)?;
         }
+        if let Operation::AlterColumn {
+            column_name,
+            op: AlterColumnOperation::SetDataType { .. },
+        } = operation
+        {
+            self.check_keys_of_column(oid, &ident_text(column_name))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the tables that inherit from one as it was changed.
+    fn alter_heirs(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
         let mut above = table_body(&mut self.altered(oid)?)?.clone();
         let added = above.constraints.pop();
         let name = added.as_ref().map(|constraint| constraint.name.as_str());
@@ -61,13 +73,6 @@ impl Session {
             if let Some(operation) = for_heir(operation, name, is_partition) {
                 self.alter_heir(heir, &operation, (&above, added.as_ref()))?;
             }
-        }
-        if let Operation::AlterColumn {
-            column_name,
-            op: AlterColumnOperation::SetDataType { .. },
-        } = operation
-        {
-            self.check_keys_of_column(oid, &ident_text(column_name))?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `domain` | domains that change |
-//! | `drop` | objects that go, with those that need them |
+//! | `drop`, `drop_column` | objects and columns that go, with those that need them |
 //! | `extension` | extensions whose functions are built in |
 //! | `role`, `defaults` | roles and privileges, defaults of roles |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
@@ -27,6 +27,7 @@ mod constraint;
 mod defaults;
 mod domain;
 mod drop;
+mod drop_column;
 mod extension;
 mod follow;
 mod function;

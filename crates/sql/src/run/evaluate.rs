@@ -5,7 +5,7 @@
 
 use super::{Row, Run, subquery};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Call, Expr};
+use crate::plan::{Call, Expr, Let};
 use crate::state::HostCall;
 use crate::types::array::{Array, Dimension};
 use crate::types::cast;
@@ -76,6 +76,11 @@ pub(crate) fn evaluate(expression: &Expr, row: &[Datum], run: &mut Run<'_>) -> R
             _ => Datum::Null,
         }),
         Expr::Subquery(subquery) => subquery::value(subquery, row, run),
+        Expr::Let(one) => after_value(one, row, run),
+        Expr::LetValue(number, _) => {
+            let value = run.state.values.get(number).cloned();
+            value.ok_or_else(|| missing("value", *number))
+        }
         Expr::Pending(..) => Err(missing("aggregate", 0)),
     }
 }
@@ -83,6 +88,13 @@ pub(crate) fn evaluate(expression: &Expr, row: &[Datum], run: &mut Run<'_>) -> R
 /// Whether a condition is true for a row; unknown is not.
 pub(crate) fn is_true(condition: &Expr, row: &[Datum], run: &mut Run<'_>) -> Result<bool> {
     Ok(matches!(evaluate(condition, row, run)?, Datum::Bool(true)))
+}
+
+/// An expression, after the value that it reads.
+fn after_value(one: &Let, row: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
+    let value = evaluate(&one.value, row, run)?;
+    run.state.values.insert(one.number, value);
+    evaluate(&one.body, row, run)
 }
 
 /// The values of several expressions.

@@ -78,6 +78,8 @@ pub(crate) struct State {
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,
+    /// Values that expressions read several times, by their numbers.
+    values: std::collections::HashMap<usize, Datum>,
     shared: Vec<Option<cte::SharedRows>>,
     working: Vec<Arc<Vec<Row>>>,
     /// Rows of relations of the system, by their numbers.

@@ -16,7 +16,9 @@ use sql_parse::copy::{
     BinaryReader, Format, Header, Reader, shown, write_end, write_fields, write_header,
     write_record,
 };
-use sql_parse::{COPIED_ROWS, has_subquery, ident_text, mark_of, object_name, parse};
+use sql_parse::{
+    COPIED_ROWS, Copied as _, Parsed, has_subquery, ident_text, mark_of, object_name, parse,
+};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ const TOGETHER: usize = 64;
 impl Session {
     pub(super) fn copy(
         &mut self,
+        parsed: &Parsed,
         statement: &Statement,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
@@ -52,7 +55,14 @@ impl Session {
             }
         }
         match source {
-            CopySource::Query(query) => self.copy_out(&query.to_string(), &format, sink),
+            CopySource::Query(query) => {
+                // Forms that only the parser makes have no text that could be read again.
+                let query = Parsed {
+                    statement: Arc::new(Statement::Query(query.copied())),
+                    ..parsed.clone()
+                };
+                self.copy_out(&query, &format, sink)
+            }
             CopySource::Table {
                 table_name,
                 columns,
@@ -73,11 +83,10 @@ impl Session {
                 let names = columns.iter().map(|(name, _)| quoted(name));
                 let names = names.collect::<Vec<_>>().join(", ");
                 if *to {
-                    self.copy_out(
-                        &format!("SELECT {names} FROM ONLY {table_name}"),
-                        &format,
-                        sink,
-                    )
+                    let query = format!("SELECT {names} FROM ONLY {table_name}");
+                    let query = parse(&query).map_err(without_place)?.pop();
+                    let query = query.ok_or_else(|| SqlError::internal("a query"))?;
+                    self.copy_out(&query, &format, sink).map_err(without_place)
                 } else {
                     let target = format!("{table_name} ({names})");
                     let condition =
@@ -134,22 +143,22 @@ impl Session {
 
     fn copy_out(
         &mut self,
-        query: &str,
+        query: &Parsed,
         format: &Format,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        let parsed = parse(query)?
-            .pop()
-            .ok_or_else(|| SqlError::internal("a query"))?;
         let planned = |session: &mut Self| {
-            let plan = session.plan(&parsed, &[]).map_err(without_place)?;
+            let plan = session.plan(query, &[])?;
             plan.ok_or_else(|| SqlError::internal("a plan"))
         };
         let mut plan = planned(self)?;
         while self.lock_used(&plan)? {
             plan = planned(self)?;
         }
-        let columns = plan.columns.clone().unwrap_or_default();
+        let columns = plan.columns.clone().ok_or_else(|| {
+            let message = "COPY query must have a RETURNING clause";
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        })?;
         let mut copied = Copied {
             columns: &columns,
             forced: columns

@@ -70,7 +70,7 @@ impl Session {
                     .ok_or_else(|| SqlError::unsupported("this EXECUTE", "Name the statement."))
             }
             statement @ Statement::Explain { .. } => self.explain(parsed, statement, sink),
-            statement @ Statement::Copy { .. } => self.copy(statement, sink),
+            statement @ Statement::Copy { .. } => self.copy(parsed, statement, sink),
             statement => match define::run(self, parsed, statement)? {
                 Some(completion) => Ok(completion),
                 None => Err(SqlError::unsupported(

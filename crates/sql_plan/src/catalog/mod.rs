@@ -14,6 +14,7 @@ mod hidden;
 mod lineage;
 mod object;
 mod oid;
+mod owned;
 mod partitions;
 mod rights;
 mod routine;

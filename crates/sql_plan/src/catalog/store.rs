@@ -71,6 +71,7 @@ pub fn load(database: &Database) -> Result<Loaded> {
         }
         catalog.put(object);
     }
+    catalog.correct_owners();
     let orphans = match drop_loose_indexes(database, &catalog) {
         // Nothing names them, so a reader can leave them where they are; and if there is no room to
         // drop them, a later opening does it.

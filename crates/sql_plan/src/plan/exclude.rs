@@ -37,7 +37,7 @@ pub(super) fn leaves_out(scan: &mut Scan, conditions: &[Expr]) -> bool {
         let is_outside = |part: &Expr| {
             matches!(
                 part,
-                Expr::Outer(..) | Expr::Subquery(_) | Expr::Pending(..)
+                Expr::Outer(..) | Expr::Subquery(_) | Expr::LetValue(..) | Expr::Pending(..)
             )
         };
         has_parameter && !condition.any(|part, _| is_outside(part))

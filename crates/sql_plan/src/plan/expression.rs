@@ -53,6 +53,10 @@ pub enum Expr {
     Field(Box<Expr>, usize, Type),
     /// A query.
     Subquery(Arc<Subquery>),
+    /// An expression that reads a value several times, which is evaluated once.
+    Let(Box<Let>),
+    /// The value of a [`Let`], by its number.
+    LetValue(usize, Type),
     /// Result of an aggregate or window function, while the binder looks at the rest of the query.
     Pending(Pending, usize, Type),
 }
@@ -115,6 +119,34 @@ pub struct Quantified {
     pub is_all: bool,
 }
 
+/// A value that is evaluated once, and an expression that reads it. Those that are evaluated after
+/// the expression read it too, until it is evaluated again.
+#[derive(Clone, Debug)]
+pub struct Let {
+    /// The number of the value in the statement.
+    pub number: usize,
+    /// The value.
+    pub value: Expr,
+    /// The expression, in which [`Expr::LetValue`] is the value.
+    pub body: Expr,
+}
+
+impl Let {
+    /// The expression with the value written wherever it is read.
+    pub fn written_out(&self) -> Expr {
+        let mut body = self.body.clone();
+        let walked = body.walk(0, &mut |part, _| {
+            if matches!(part, Expr::LetValue(number, _) if *number == self.number) {
+                *part = self.value.clone();
+                return Ok(false);
+            }
+            Ok(true)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        body
+    }
+}
+
 /// A query inside an expression.
 #[derive(Clone, Debug)]
 pub struct Subquery {
@@ -175,6 +207,7 @@ impl Expr {
                 }
                 Self::Coalesce(parts) | Self::Extreme(parts, _) => any(parts),
                 Self::Subquery(query) => query.node.has_c_collation(0),
+                Self::Let(one) => one.body.has_c_collation(),
                 _ => false,
             }
     }
@@ -216,6 +249,7 @@ impl Expr {
             | Self::Cast(_, data_type, _)
             | Self::Array(_, data_type)
             | Self::Field(_, _, data_type)
+            | Self::LetValue(_, data_type)
             | Self::Pending(_, _, data_type) => *data_type,
             Self::Call(call) => call.data_type,
             Self::And(_)
@@ -235,6 +269,7 @@ impl Expr {
             },
             Self::Row(..) => Kind::Record.plain(),
             Self::Subquery(subquery) => subquery.data_type,
+            Self::Let(one) => one.body.data_type(),
         }
     }
 
@@ -310,6 +345,11 @@ impl Expr {
                     && one.left.is_same(&other.left)
                     && one.array.is_same(&other.array)
                     && one.condition.is_same(&other.condition)
+            }
+            // Expressions of one form read their own values at the same places.
+            (Self::LetValue(_, one), Self::LetValue(_, other)) => one == other,
+            (Self::Let(one), Self::Let(other)) => {
+                one.value.is_same(&other.value) && one.body.is_same(&other.body)
             }
             (Self::Pending(one, at, _), Self::Pending(other, other_at, _)) => {
                 one == other && at == other_at

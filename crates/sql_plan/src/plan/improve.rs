@@ -17,8 +17,8 @@ use super::node::{
     Aggregate, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
     SetOperation, Values,
 };
-use super::nulls::refuses_nulls;
 use super::order::use_orders;
+use super::outer::reduced;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
 use super::unnest::unnest;
@@ -339,7 +339,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         method,
     } = join;
     let width = left.width();
-    let kind = reduced(kind, &conditions, width);
+    let kind = reduced(kind, &conditions, (0..width, width..usize::MAX));
     let inside = |condition| match method {
         JoinMethod::Lateral => deeper(shifted(condition, width)),
         _ => shifted(condition, width),
@@ -421,26 +421,6 @@ fn add_implied(
     }
 }
 
-/// The kind of a join whose conditions above are not true where one of its sides has no row.
-fn reduced(kind: JoinKind, conditions: &[Expr], width: usize) -> JoinKind {
-    let needs = |is_of_side: fn(usize, usize) -> bool| {
-        let is_null = |part: &Expr| matches!(part, Expr::Column(at, _) if is_of_side(*at, width));
-        conditions.iter().any(|one| refuses_nulls(one, &is_null))
-    };
-    let (left, right) = (|at, width| at < width, |at, width| at >= width);
-    match kind {
-        JoinKind::Left if needs(right) => JoinKind::Inner,
-        JoinKind::Right if needs(left) => JoinKind::Inner,
-        JoinKind::Full => match (needs(left), needs(right)) {
-            (true, true) => JoinKind::Inner,
-            (true, false) => JoinKind::Left,
-            (false, true) => JoinKind::Right,
-            (false, false) => kind,
-        },
-        kind => kind,
-    }
-}
-
 /// Conditions over a projection become conditions over its input.
 fn push_project(mut project: Project, conditions: Vec<Expr>) -> Node {
     let is_plain = |condition: &Expr| {
@@ -498,13 +478,15 @@ fn substituted(mut condition: Expr, expressions: &[Expr]) -> Expr {
 
 /// Conditions over keys hold for all rows of a group, so they go below it.
 fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
-    let keys = aggregate.keys.len();
-    // Without keys there is a group whether or not there are rows.
+    // Without keys there is a group whether or not there are rows. A key that has another value
+    // each time would have one in the condition and another one in the group.
     let is_of_keys = |condition: &Expr| {
-        keys > 0
-            && condition.reads_row()
-            && condition.columns_are_below(keys)
-            && !Expr::has_query(condition)
+        let mut is_plain = condition.reads_row() && !Expr::has_query(condition);
+        condition.columns(&mut |at| {
+            let key = aggregate.keys.get(at);
+            is_plain &= key.is_some_and(|key| !Expr::has_volatile(key) && !Expr::has_query(key));
+        });
+        is_plain
     };
     let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_of_keys);
     let down = down

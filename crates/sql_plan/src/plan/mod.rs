@@ -10,6 +10,7 @@
 //! | `unnest`, `decorrelate` | conditions become joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
+//! | `outer` | outer joins that are inner ones |
 //! | `computed`, `implies`, `nulls`, `mutable` | indexes of expressions, or of a part of the rows |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
 //! | `explain`, `print` | descriptions of plans |
@@ -42,6 +43,7 @@ mod narrow;
 mod node;
 mod nulls;
 mod order;
+mod outer;
 mod partition;
 mod partition_hash;
 mod point;
@@ -58,7 +60,7 @@ pub use counted::counted;
 pub use counters::{Report, Work};
 pub use exclude::is_left_out;
 pub use explain::{Explained, Explainer, ShownWork};
-pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
+pub use expression::{Call, Expr, Let, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub use implies::implies;
 pub use modify::{
     Arm, Change, Conflict, Insert, KeyRows, Leaf, Level, Merge, MergeAction, MergeClause, Modify,
@@ -72,6 +74,7 @@ pub use node::{
     Values, Wanted, Window, WindowCall, Working,
 };
 
+pub use outer::JoinedRows;
 pub use partition::{Edge, PartitionKeys, Share, Takes};
 pub use partition_hash::HashClass;
 pub use point::{PointChange, PointInsert, PointPlan, PointRow, PointSelect};

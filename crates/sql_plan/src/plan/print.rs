@@ -86,7 +86,8 @@ impl Explainer<'_> {
                 format!("({}).f{}", self.text(operand, names), at + 1)
             }
             Expr::Subquery(subquery) => self.subplan(subquery, names),
-            Expr::Pending(..) => "?".to_owned(),
+            Expr::Let(one) => self.text(&one.written_out(), names),
+            Expr::LetValue(..) | Expr::Pending(..) => "?".to_owned(),
         }
     }
 

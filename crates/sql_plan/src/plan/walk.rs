@@ -26,6 +26,7 @@ impl Expr {
             | Self::Column(..)
             | Self::Outer(..)
             | Self::Parameter(..)
+            | Self::LetValue(..)
             | Self::Pending(..) => Ok(()),
             Self::Call(call) => walk_all(&mut call.arguments, depth, visit),
             Self::And(parts)
@@ -52,6 +53,10 @@ impl Expr {
                     result.walk(depth, visit)?;
                 }
                 otherwise.walk(depth, visit)
+            }
+            Self::Let(one) => {
+                one.value.walk(depth, visit)?;
+                one.body.walk(depth, visit)
             }
             Self::Subquery(subquery) => {
                 let subquery = Arc::make_mut(subquery);

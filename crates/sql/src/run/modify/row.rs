@@ -69,7 +69,8 @@ pub(super) fn after(
     Ok(after)
 }
 
-/// Stores the columns of a locked row that have other values.
+/// Stores the columns of a locked row that have other values. A unique column that keeps its value
+/// is none of them: its row may be referred to meanwhile.
 pub(super) fn store(
     table: &Target,
     columns: impl Iterator<Item = usize>,
@@ -82,7 +83,8 @@ pub(super) fn store(
     let mut stored = table.source.table.changes();
     let generated = table.generated.iter().map(|(at, _)| *at);
     let context = run.environment.context();
-    for at in columns.chain(generated) {
+    let set = columns.chain(generated);
+    for at in set.filter(|&at| !is_kept(&existing[at], &changed[at])) {
         let value = column_value(&table.source, at, &changed[at], is_key(table, at), &context)?;
         stored
             .set(at, &value)
@@ -96,4 +98,12 @@ pub(super) fn store(
     note_keys(table, &changed, Some(&existing), pending);
     note_children(table, &existing, Some(&changed), pending);
     Ok(changed)
+}
+
+/// Whether a value is stored as the one before it. Those with parts are not compared.
+fn is_kept(before: &Datum, value: &Datum) -> bool {
+    match value {
+        Datum::Array(_) | Datum::Record(_) | Datum::Json(_) | Datum::Jsonb(_) => false,
+        value => value == before && value.is_identical(before),
+    }
 }
