@@ -94,14 +94,14 @@ impl<'t> Scanner<'t> {
         self.text = self.text.trim_start();
     }
 
-    /// Passes over a separator, or so many characters.
+    /// Passes over a separator, or so many characters. Separators are of ASCII.
     fn skip(&mut self, literal: &str) {
         for expected in literal.chars() {
-            if expected.is_whitespace() {
+            if expected.is_ascii_whitespace() {
                 self.blanks();
                 continue;
             }
-            if !expected.is_alphanumeric() {
+            if expected.is_ascii_punctuation() {
                 // Any separator stands for any other.
                 self.blanks();
                 let is_separator = |c: char| c.is_ascii_punctuation() && !matches!(c, '+' | '-');
