@@ -29,7 +29,7 @@ pub fn jsonb(json: Json) -> Datum {
 ///
 /// # Errors
 ///
-/// 54001 if it is nested too deeply.
+/// 54001 if it is nested too deeply, and 54000 if it is too long.
 pub fn made_jsonb(json: Json) -> Result<Datum> {
     json.checked().map(jsonb)
 }
@@ -88,7 +88,13 @@ fn node_at_path<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Node> {
         })
 }
 
+/// The tree of a value of `json`, whose strings and keys become texts.
 pub(super) fn parsed(datum: &Datum) -> Result<Node> {
+    Node::parse(datum.str()?, Escapes::Refused)
+}
+
+/// The tree of a value of `json`, of which only the form and pieces as they are written count.
+fn form_of(datum: &Datum) -> Result<Node> {
     Node::parse(datum.str()?, Escapes::Kept)
 }
 
@@ -289,7 +295,11 @@ fn jsonb_each(a: &[Datum], name: &str, wants_text: bool) -> Result<Rows> {
 
 fn json_elements(a: &[Datum], name: &str, wants_text: bool) -> Result<Rows> {
     let text = a[0].str()?;
-    let node = parsed(&a[0])?;
+    let node = if wants_text {
+        parsed(&a[0])?
+    } else {
+        form_of(&a[0])?
+    };
     let Content::Array(nodes) = &node.content else {
         return Err(bad(match node.content {
             Content::Object(_) => format!("cannot call {name} on a non-array"),
@@ -347,7 +357,7 @@ fn jsonb_keys(a: &[Datum]) -> Result<Rows> {
 }
 
 fn json_length(a: &[Datum]) -> Result<Datum> {
-    match parsed(&a[0])?.content {
+    match form_of(&a[0])?.content {
         Content::Array(nodes) => Ok(Datum::Int4(nodes.len() as i32)),
         Content::Object(_) => Err(bad("cannot get array length of a non-array")),
         _ => Err(bad("cannot get array length of a scalar")),
@@ -363,7 +373,7 @@ fn jsonb_length(a: &[Datum]) -> Result<Datum> {
 }
 
 fn json_type(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::text(match parsed(&a[0])?.content {
+    Ok(Datum::text(match form_of(&a[0])?.content {
         Content::Null => "null",
         Content::Bool(_) => "boolean",
         Content::Number => "number",
@@ -394,7 +404,7 @@ pub fn kind_of(context: &CallContext<'_>, a: &[Datum], place: usize) -> Kind {
 
 fn pretty(a: &[Datum]) -> Result<Datum> {
     let mut out = String::new();
-    a[0].jsonb()?.print_pretty(&mut out, 0);
+    a[0].jsonb()?.print_pretty(&mut out, 0)?;
     Ok(Datum::text(out))
 }
 
