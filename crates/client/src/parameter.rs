@@ -5,7 +5,7 @@
 //! itself, and SQL decides what the two types mean together: so `SELECT ?` returns the number that
 //! it was given, and 2.5 is compared with a column of integers as 2.5.
 
-use sql::types::array::{Array, Dimension};
+use sql::types::array::{Array, Dimension, check_dimensions};
 use sql::types::cast::CastContext;
 use sql::types::json::Json;
 use sql::types::{Context, Datum, Kind, Numeric, cast, text_io};
@@ -200,6 +200,7 @@ fn array_of(
     let mut level: Vec<&Value> = items.iter().collect();
     let mut length = items.len();
     while length > 0 {
+        check_dimensions(array.dimensions.len() + 1)?;
         array.dimensions.push(Dimension { length, lower: 1 });
         let lists = level.iter().map(|item| match item {
             Value::List(items) => Some(items),

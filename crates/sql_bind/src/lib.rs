@@ -91,7 +91,7 @@ mod window;
 pub use callable::{domain_violation, functions};
 pub use current::{CursorRows, Tracked, not_updatable};
 pub use data_type::{TypeName, check_collatable, type_named};
-pub use names::{SessionNames, parts_of, quoted};
+pub use names::{RenamedLabel, SessionNames, parts_of, quoted};
 pub use resolved::Resolved;
 pub use scope::Scope;
 use scope::ScopeColumn;

@@ -63,8 +63,15 @@ impl SessionNames {
 
 impl Names for SessionNames {
     fn enum_label(&self, enum_oid: u32, label: &str) -> Option<EnumLabel> {
-        let mut labels = self.enum_labels_of(enum_oid);
-        labels.find(|one| &*one.label == label)
+        let known = |label: &str| {
+            let mut labels = self.enum_labels_of(enum_oid);
+            labels.find(|one| &*one.label == label)
+        };
+        known(label).or_else(|| {
+            let renamed = self.renamed.as_ref();
+            let renamed = renamed.filter(|one| one.of == enum_oid && one.old == label);
+            known(&renamed?.new)
+        })
     }
 
     fn enum_labels(&self, enum_oid: u32) -> Vec<EnumLabel> {

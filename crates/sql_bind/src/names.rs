@@ -24,6 +24,19 @@ pub struct SessionNames {
     pub role: Oid,
     /// Whether no privileges are looked at: a text is read, and not the rows that it asks for.
     pub has_all_rights: bool,
+    /// A label whose values are being written anew.
+    pub renamed: Option<RenamedLabel>,
+}
+
+/// A label that gets another name: values that have the earlier one are read as the new one.
+#[derive(Clone, Debug)]
+pub struct RenamedLabel {
+    /// The enum.
+    pub of: Oid,
+    /// The earlier name.
+    pub old: String,
+    /// The new name.
+    pub new: String,
 }
 
 impl SessionNames {
@@ -35,6 +48,7 @@ impl SessionNames {
             temporary: None,
             role: OWNER,
             has_all_rights: false,
+            renamed: None,
         }
     }
 

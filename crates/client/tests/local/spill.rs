@@ -329,6 +329,44 @@ fn statements_that_use_files_end_when_they_are_told_to() {
     }
 }
 
+/// An aggregate over many rows for each row looked once in 1,024 of these whether it is to end.
+#[test]
+fn windows_over_many_rows_end_when_they_are_told_to() {
+    let (_scratch, sql) = Scratch::open("window-cancel");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "SET statement_timeout = '300ms'").unwrap();
+    let rows = "FROM generate_series(1, 100000) g";
+    for function in ["max(g)", "sum(g::double precision)"] {
+        let frame = "ORDER BY g ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING";
+        let start = Instant::now();
+        let query = format!("SELECT {function} OVER ({frame}) {rows}");
+        let ended = run(&mut session, &query).unwrap_err();
+        assert_eq!(ended.state, SqlState::QUERY_CANCELED, "{query}: {ended}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{query}");
+    }
+}
+
+/// A statement that made a value of more than a gibibyte went on until no memory was left.
+#[test]
+fn values_of_more_than_a_gibibyte_are_errors() {
+    let (_scratch, sql) = Scratch::open("long-values");
+    let mut session = sql.connect().unwrap();
+    let array = "array_fill(repeat('b', 10000000), ARRAY[1000000])";
+    for value in [
+        "replace(repeat('a', 10000000), 'a', repeat('b', 1000000))".to_owned(),
+        format!("array_to_string({array}, '')"),
+        format!("to_jsonb({array})"),
+    ] {
+        let query = format!("SELECT {value} IS NULL");
+        let ended = run(&mut session, &query).unwrap_err();
+        assert_eq!(
+            ended.state,
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "{query}: {ended}"
+        );
+    }
+}
+
 #[test]
 fn cursors_keep_their_rows_in_files() {
     let (_scratch, sql) = Scratch::open("spill-cursor");

@@ -589,16 +589,21 @@ pub(super) fn no_column(name: &str, table: &str) -> SqlError {
 
 /// Whether values of a type are rows of a table, or have some in them.
 fn has_rows_of(catalog: &Catalog, kind: Kind, table: Oid) -> bool {
+    let is_row = |kind: Kind| [Kind::Composite(table), Kind::CompositeArray(table)].contains(&kind);
+    is_row(kind) || has_inside(catalog, kind, &is_row)
+}
+
+/// Whether values of a type have fields of a kind in them, at any depth.
+pub(super) fn has_inside(catalog: &Catalog, kind: Kind, is_it: &dyn Fn(Kind) -> bool) -> bool {
     let (Kind::Composite(oid) | Kind::CompositeArray(oid)) = kind else {
         return false;
     };
-    let below = |kind: Kind| has_rows_of(catalog, kind, table);
-    oid == table
-        || catalog
-            .object(oid)
-            .is_some_and(|object| match &object.body {
-                Body::Table(body) => body.columns.iter().any(|one| below(one.data_type.kind)),
-                Body::Composite(fields) => fields.iter().any(|(_, one)| below(one.kind)),
-                _ => false,
-            })
+    let has = |kind: Kind| is_it(kind) || has_inside(catalog, kind, is_it);
+    catalog
+        .object(oid)
+        .is_some_and(|object| match &object.body {
+            Body::Table(body) => body.columns.iter().any(|one| has(one.data_type.kind)),
+            Body::Composite(fields) => fields.iter().any(|(_, one)| has(one.kind)),
+            _ => false,
+        })
 }

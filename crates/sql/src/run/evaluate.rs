@@ -202,17 +202,8 @@ fn nest(element: Kind, values: &[Datum]) -> Result<Datum> {
         }
     }
     let inner = shape.unwrap_or_default();
-    let mut dimensions = Vec::new();
-    if !inner.is_empty() {
-        let length = values.len();
-        dimensions.push(Dimension { length, lower: 1 });
-        dimensions.extend(inner);
-    }
-    Ok(Datum::Array(Arc::new(Array {
-        element,
-        dimensions,
-        elements,
-    })))
+    let nested = Array::nested(element, (values.len(), &inner), elements)?;
+    Ok(Datum::Array(Arc::new(nested)))
 }
 
 /// The arguments of a call; none if it is strict and one of them is NULL.

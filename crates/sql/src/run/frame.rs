@@ -74,6 +74,15 @@ impl Seen {
         self.0.iter().cloned()
     }
 
+    /// The rows as one range; none if there is a hole.
+    pub(super) fn whole(&self) -> Option<Range<usize>> {
+        let mut ranges = self.ranges().filter(|range| !range.is_empty());
+        let first = ranges.next().unwrap_or_else(|| self.0[0].clone());
+        ranges.try_fold(first, |whole, next| {
+            (whole.end == next.start).then_some(whole.start..next.end)
+        })
+    }
+
     /// A row by its number in the frame.
     pub(super) fn nth(&self, mut number: usize) -> Option<usize> {
         self.ranges().find_map(|range| {
@@ -99,14 +108,6 @@ impl<'p> Frames<'p> {
             end: end(&frame.end, (frame.unit, "ending"), run)?,
             excluded: frame.excluded,
         })
-    }
-
-    /// Whether each frame begins with the first row and has no hole.
-    pub(super) fn grow(&self) -> bool {
-        matches!(
-            (&self.start, self.excluded),
-            (End::First, Excluded::Nothing)
-        )
     }
 
     /// The rows that a row sees.

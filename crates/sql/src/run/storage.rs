@@ -68,7 +68,9 @@ pub(super) fn key_value(value: &Datum, data_type: Type, run: &Run<'_>) -> Option
         return None;
     }
     let value = storage::canonical(value);
-    storage::store(&value, data_type, &run.environment.context()).ok()
+    let stored = storage::store(&value, data_type, &run.environment.context());
+    debug_assert!(stored.is_ok(), "a value that a column holds: {value:?}");
+    stored.ok()
 }
 
 /// The key of a row.

@@ -1,7 +1,9 @@
 //! Window functions: rows sorted by partition and order, and a value for each from those around it.
 //!
-//! Functions see the rows of a row's frame. Aggregates over frames that begin with the partition go
-//! on from row to row; others are computed anew for each row.
+//! Functions see the rows of a row's frame. The state of an aggregate goes on from row to row, as
+//! long as its frame only takes rows in, or loses those that the aggregate can take out again: sums
+//! of integers, numeric and intervals, their averages, and counts. Others are computed anew for
+//! each row whose frame has lost one.
 
 use super::compare::compare;
 use super::evaluate::{all, with_types};
@@ -10,10 +12,12 @@ use super::{Operator, Row, Run, build, evaluate, is_true};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateFunction, OverWindow, Window, WindowCall};
 use crate::sink::Batch;
+use crate::types::Datum;
+use crate::types::aggregate::Accumulator;
 use crate::types::window::WindowFunction;
-use crate::types::{Datum, Type};
 use sql_rows::{Order, SegmentCache, Sorted, Sorter, Store};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) struct WindowRun {
@@ -284,16 +288,12 @@ fn aggregate(
     partition: &Partition,
     run: &mut Run<'_>,
 ) -> Result<Store> {
-    let types: (&[Type], Type) = (&function.argument_types, call.data_type);
     let frames = Frames::new(plan, &call.frame, run)?;
-    let mut accumulator = (function.aggregate.start)();
-    let mut taken = 0;
+    let mut moving = Moving::new(call, function, partition);
     let mut values = Store::new(run.state.memory.share());
     let mut last: Option<(Seen, Datum)> = None;
     for at in 0..partition.len() {
-        if at.is_multiple_of(1024) {
-            run.check()?;
-        }
+        moving.step(run)?;
         let seen = frames.of(partition, at, run)?;
         if let Some((last, value)) = &last
             && *last == seen
@@ -301,33 +301,131 @@ fn aggregate(
             values.push(vec![value.clone()])?;
             continue;
         }
-        let end = seen.last().map_or(0, |last| last + 1);
-        if !frames.grow() || end < taken {
-            accumulator = (function.aggregate.start)();
-            taken = 0;
-        }
-        let ranges = seen.ranges();
-        for other in ranges.flat_map(|range| range.start.max(taken)..range.end) {
-            let arguments = partition.with_row(other, |row| match &call.filter {
-                Some(filter) if !is_true(filter, row, run)? => Ok(None),
-                _ => all(&call.arguments, row, run).map(Some),
-            })?;
-            let Some(arguments) = arguments else {
-                continue;
-            };
-            if function.function.is_strict && arguments.iter().any(Datum::is_null) {
-                continue;
-            }
-            with_types(types.0, types.1, run, |context| {
-                accumulator.add(context, &arguments)
-            })?;
-        }
-        taken = end;
-        let value = with_types(types.0, types.1, run, |context| accumulator.value(context))?;
+        moving.go_to(&seen, run)?;
+        let value = moving.value(run)?;
         values.push(vec![value.clone()])?;
         last = Some((seen, value));
     }
     Ok(values)
+}
+
+/// The state of an aggregate over the rows of a frame, which goes on to the next frame.
+struct Moving<'w> {
+    call: &'w WindowCall,
+    function: &'w AggregateFunction,
+    partition: &'w Partition,
+    accumulator: Box<dyn Accumulator>,
+    /// The rows that the state has; none if there is a hole among them.
+    taken: Option<Range<usize>>,
+    /// Whether a row has the same arguments each time.
+    is_fixed: bool,
+    /// Rows that were read.
+    steps: usize,
+}
+
+impl<'w> Moving<'w> {
+    fn new(
+        call: &'w WindowCall,
+        function: &'w AggregateFunction,
+        partition: &'w Partition,
+    ) -> Self {
+        let mut read = call.arguments.iter().chain(&call.filter);
+        Self {
+            call,
+            function,
+            partition,
+            accumulator: (function.aggregate.start)(),
+            taken: Some(0..0),
+            is_fixed: !read.any(|one| one.has_volatile() || one.has_query()),
+            steps: 0,
+        }
+    }
+
+    /// Makes the state that of a frame: without the rows before it, if the aggregate can leave them
+    /// out, and with those after the last frame; else anew.
+    fn go_to(&mut self, seen: &Seen, run: &mut Run<'_>) -> Result<()> {
+        let whole = seen.whole();
+        if let (Some(taken), Some(rows)) = (self.taken.take(), &whole)
+            && (taken.start..=taken.end).contains(&rows.start)
+            && rows.end >= taken.end
+            && self.leave(taken.start..rows.start, run)?
+        {
+            self.take(taken.end..rows.end, run)?;
+        } else {
+            self.accumulator = (self.function.aggregate.start)();
+            for rows in seen.ranges() {
+                self.take(rows, run)?;
+            }
+        }
+        self.taken = whole;
+        Ok(())
+    }
+
+    /// Takes rows out of the state; false if the state is to be made anew.
+    fn leave(&mut self, rows: Range<usize>, run: &mut Run<'_>) -> Result<bool> {
+        for at in rows {
+            if !self.is_fixed {
+                return Ok(false);
+            }
+            if let Some(arguments) = self.arguments(at, run)? {
+                let accumulator = &mut self.accumulator;
+                let types = (&*self.function.argument_types, self.call.data_type);
+                let is_out = with_types(types.0, types.1, run, |context| {
+                    accumulator.remove(context, &arguments)
+                })?;
+                if !is_out {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, rows: Range<usize>, run: &mut Run<'_>) -> Result<()> {
+        for at in rows {
+            if let Some(arguments) = self.arguments(at, run)? {
+                let accumulator = &mut self.accumulator;
+                let types = (&*self.function.argument_types, self.call.data_type);
+                with_types(types.0, types.1, run, |context| {
+                    accumulator.add(context, &arguments)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments of a row; none if the aggregate does not see it.
+    fn arguments(&mut self, at: usize, run: &mut Run<'_>) -> Result<Option<Row>> {
+        self.step(run)?;
+        let call = self.call;
+        let arguments = self.partition.with_row(at, |row| match &call.filter {
+            Some(filter) if !is_true(filter, row, run)? => Ok(None),
+            _ => all(&call.arguments, row, run).map(Some),
+        })?;
+        let is_strict = self.function.function.is_strict;
+        let is_seen = |row: &Row| !is_strict || !row.iter().any(Datum::is_null);
+        Ok(arguments.filter(is_seen))
+    }
+
+    /// The value of the state. One that keeps its rows looks at all of them.
+    fn value(&mut self, run: &mut Run<'_>) -> Result<Datum> {
+        if self.function.aggregate.keeps_rows {
+            run.check()?;
+        }
+        let types = (&*self.function.argument_types, self.call.data_type);
+        with_types(types.0, types.1, run, |context| {
+            self.accumulator.value(context)
+        })
+    }
+
+    /// Looks now and then whether the statement is to end.
+    fn step(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.steps += 1;
+        match self.steps.is_multiple_of(1024) {
+            true => run.check(),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Operator for WindowRun {

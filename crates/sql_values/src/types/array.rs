@@ -4,12 +4,12 @@
 
 use super::datum::Datum;
 use super::kind::Kind;
-use crate::error::{SqlError, SqlState};
+use crate::error::{Result, SqlError, SqlState};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 /// The most dimensions of an array.
-pub const DIMENSIONS_MAX: usize = 6;
+const DIMENSIONS_MAX: usize = 6;
 /// The most elements of an array: their number must fit a size of 1 GiB, as in PostgreSQL.
 pub const ELEMENTS_MAX: usize = 134_217_727;
 
@@ -23,9 +23,23 @@ pub struct Dimension {
 }
 
 impl Dimension {
+    /// A dimension of so many elements from a subscript on.
+    ///
+    /// # Errors
+    ///
+    /// 54000 if the subscript after the last one is no `integer`, as in PostgreSQL.
+    pub fn new(length: usize, lower: i32) -> Result<Self> {
+        let end = i64::from(lower) + length as i64;
+        if end > i64::from(i32::MAX) {
+            let message = format!("array lower bound is too large: {lower}");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        Ok(Self { length, lower })
+    }
+
     /// The subscript of the last element.
     pub fn upper(self) -> i32 {
-        self.lower + self.length as i32 - 1
+        (i64::from(self.lower) + self.length as i64 - 1) as i32
     }
 }
 
@@ -58,6 +72,29 @@ impl Array {
             dimensions,
             elements,
         }
+    }
+
+    /// An array of several that have one shape.
+    ///
+    /// # Errors
+    ///
+    /// 54000 if it has more dimensions than there may be.
+    pub fn nested(
+        element: Kind,
+        (count, inner): (usize, &[Dimension]),
+        elements: Vec<Datum>,
+    ) -> Result<Self> {
+        check_dimensions(inner.len() + 1)?;
+        let mut dimensions = Vec::new();
+        if !inner.is_empty() {
+            dimensions.push(Dimension::new(count, 1)?);
+            dimensions.extend(inner);
+        }
+        Ok(Self {
+            element,
+            dimensions,
+            elements,
+        })
     }
 
     /// The element at the subscripts, where there is one.
@@ -112,12 +149,15 @@ impl Hash for Array {
     }
 }
 
-/// An array of more dimensions than there may be.
-pub fn too_many_dimensions(count: usize) -> SqlError {
-    SqlError::new(
+/// Fails if an array has more dimensions than there may be.
+pub fn check_dimensions(count: usize) -> Result<()> {
+    if count <= DIMENSIONS_MAX {
+        return Ok(());
+    }
+    Err(SqlError::new(
         SqlState::PROGRAM_LIMIT_EXCEEDED,
         format!(
             "number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
         ),
-    )
+    ))
 }

@@ -3,10 +3,11 @@
 //! An element is read and printed as a value of its own, so this file and `text_io` call each
 //! other.
 
-use super::array::{Array, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, too_many_dimensions};
+use super::array::{Array, Dimension, ELEMENTS_MAX, check_dimensions};
 use super::context::Context;
 use super::datum::Datum;
 use super::kind::Kind;
+use super::size;
 use super::text_io::{self, append, is_space};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ fn print_level<'a>(
             print_level(out, array, level + 1, elements, context)?;
         } else if let Some(element) = elements.next() {
             print_element(out, element, array.element, context)?;
+            size::check(out.len())?;
         }
     }
     out.push('}');
@@ -146,6 +148,9 @@ pub(super) fn parse(element: Kind, text: &str, context: &Context<'_>) -> Result<
             ));
         }
     }
+    for bound in &bounds {
+        Dimension::new(bound.length, bound.lower)?;
+    }
     let dimensions = if bounds.is_empty() {
         let lengths = lengths.into_iter();
         lengths
@@ -166,16 +171,18 @@ enum BoundsError {
     Other(Box<SqlError>),
 }
 
+impl From<SqlError> for BoundsError {
+    fn from(error: SqlError) -> Self {
+        Self::Other(Box::new(error))
+    }
+}
+
 /// The bounds before the contents, as `[1:2][0:3]=`, and the rest.
 fn parse_bounds(text: &str) -> Result<(Vec<Dimension>, &str), BoundsError> {
     let mut bounds = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     while let Some(inner) = rest.strip_prefix('[') {
-        if bounds.len() >= DIMENSIONS_MAX {
-            return Err(BoundsError::Other(Box::new(too_many_dimensions(
-                bounds.len() + 1,
-            ))));
-        }
+        check_dimensions(bounds.len() + 1)?;
         let (pair, after) = inner.split_once(']').ok_or(BoundsError::Malformed(
             "Missing \"]\" after array dimensions.",
         ))?;
@@ -189,10 +196,8 @@ fn parse_bounds(text: &str) -> Result<(Vec<Dimension>, &str), BoundsError> {
         };
         let (lower, upper) = (number(lower)?, number(upper)?);
         if upper < lower {
-            return Err(BoundsError::Other(Box::new(SqlError::new(
-                SqlState::ARRAY_SUBSCRIPT_ERROR,
-                "upper bound cannot be less than lower bound",
-            ))));
+            let message = "upper bound cannot be less than lower bound";
+            return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message).into());
         }
         let length = i64::from(upper) - i64::from(lower) + 1;
         bounds.push(Dimension {
@@ -236,9 +241,7 @@ impl Reader<'_> {
 
     /// Reads from a left brace to the right one that closes it.
     fn level(&mut self, level: usize) -> Result<(), LevelError> {
-        if level >= DIMENSIONS_MAX {
-            return Err(too_many_dimensions(level + 1).into());
-        }
+        check_dimensions(level + 1)?;
         if self.lengths.len() <= level {
             self.lengths.push(None);
         }

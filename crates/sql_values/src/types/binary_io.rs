@@ -4,7 +4,7 @@
 //! A value that is read was written by somebody else: lengths and counts are checked before they
 //! are believed.
 
-use super::array::{Array, DIMENSIONS_MAX, Dimension, too_many_dimensions};
+use super::array::{Array, Dimension, check_dimensions};
 use super::context::Context;
 use super::datetime::calendar::{self, DAY};
 use super::datum::{Datum, Record, RecordShape, Timetz};
@@ -13,7 +13,7 @@ use super::interval::Interval;
 use super::json::Json;
 use super::kind::Kind;
 use super::numeric::{Class, Numeric, SCALE_MAX, ten_to};
-use super::text_io;
+use super::{size, text_io};
 use crate::error::{Result, SqlError, SqlState};
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
@@ -136,6 +136,7 @@ fn print_sized(out: &mut Vec<u8>, datum: &Datum, kind: Kind, context: &Context<'
     let place = out.len();
     out.extend([0; 4]);
     print(out, datum, kind, context)?;
+    size::check(out.len())?;
     let length = (out.len() - place - 4) as i32;
     out[place..place + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
@@ -426,8 +427,10 @@ fn parse_sized(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
 fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Result<Datum> {
     let wanted = kind.element().unwrap_or(kind);
     let count = usize::try_from(bytes.i32()?).unwrap_or(usize::MAX);
-    if count > DIMENSIONS_MAX {
-        return Err(too_many_dimensions(count));
+    let is_stored = bytes.origin == Origin::Column;
+    // An earlier build has accepted more dimensions and greater bounds. Each takes eight bytes.
+    if !is_stored || count > bytes.rest.len() / 8 {
+        check_dimensions(count)?;
     }
     bytes.i32()?;
     let oid = bytes.array().map(u32::from_be_bytes)?;
@@ -445,13 +448,15 @@ fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
     for _ in 0..count {
         let length = usize::try_from(bytes.i32()?).map_err(|_| bad("invalid array dimension"))?;
         let lower = bytes.i32()?;
-        if i64::from(lower) + length as i64 > i64::from(i32::MAX) {
-            return Err(bad("array lower bound is too large"));
-        }
+        let dimension = if is_stored {
+            Dimension { length, lower }
+        } else {
+            Dimension::new(length, lower)?
+        };
         total = total
             .checked_mul(length)
             .ok_or_else(|| bad("invalid array dimension"))?;
-        dimensions.push(Dimension { length, lower });
+        dimensions.push(dimension);
     }
     // Each element has a length of four bytes at least.
     if total > bytes.rest.len() / 4 {

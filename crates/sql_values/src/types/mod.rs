@@ -10,6 +10,7 @@
 //! | `signature` | descriptions of functions, of all sorts |
 //! | `function`, `aggregate`, `window` | functions |
 //! | `in_range` | distances between values, for frames of windows |
+//! | `size` | the most bytes of a value |
 //! | `context`, `random` | the surroundings of a call |
 
 #![allow(
@@ -43,6 +44,7 @@ pub mod operator;
 pub mod overload;
 pub mod random;
 mod signature;
+pub mod size;
 pub mod storage;
 pub mod text_io;
 pub mod window;

@@ -15,6 +15,12 @@ pub trait Accumulator: Send {
     /// Takes the arguments of a row.
     fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()>;
 
+    /// Takes the arguments of a row out again that it has been given. False if it cannot: a state
+    /// must be made of the other rows then.
+    fn remove(&mut self, _context: &mut CallContext<'_>, _arguments: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The value of the rows so far; more may follow.
     fn value(&self, context: &mut CallContext<'_>) -> Result<Datum>;
 

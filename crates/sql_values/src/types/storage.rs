@@ -5,7 +5,8 @@
 //! |---|---|---|
 //! | boolean, integers, double precision, uuid, bytea | the same | |
 //! | real | float64 | |
-//! | date, timestamps | date, timestamp | from 1970; the ends of the range are the infinities |
+//! | date | date | from 1970; the ends of the range are the infinities |
+//! | timestamps | timestamp | the same; none after 294247-01-10 fits |
 //! | time, numbers of the catalogue | int64 | |
 //! | numeric(p, s), p up to 38 | decimal(p, s) | |
 //! | other numeric, interval, timetz | sortable | bytes in the order of the values, see `order` |
@@ -46,6 +47,9 @@ const TIMETZ_BYTES: u32 = 12;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const EPOCH_MICROS: i64 = UNIX_EPOCH_DAYS * DAY;
 const EPOCH_DAYS: i32 = UNIX_EPOCH_DAYS as i32;
+/// The last moment that a column holds: 294247-01-10 04:00:54.775806. It counts from 1970, and the
+/// number after it is infinity.
+const LAST_MOMENT: i64 = INFINITY - 1 - EPOCH_MICROS;
 
 /// The storage type of a column.
 pub fn column_type(of: Type) -> Result<DataType> {
@@ -183,6 +187,9 @@ pub fn holds(datum: &Datum, of: Type) -> bool {
             let text = without_blanks(text);
             within(text, of).len() == text.len()
         }
+        Datum::Timestamp(micros) | Datum::Timestamptz(micros) => {
+            *micros <= LAST_MOMENT || *micros == INFINITY
+        }
         _ => true,
     }
 }
@@ -212,6 +219,8 @@ pub fn nearest(datum: &Datum, of: Type) -> Datum {
         }),
         Datum::Text(text) => Datum::text(within(text, of)),
         Datum::Bpchar(text) => Datum::Bpchar(within(text, of).into()),
+        Datum::Timestamp(_) if !holds(datum, of) => Datum::Timestamp(LAST_MOMENT),
+        Datum::Timestamptz(_) if !holds(datum, of) => Datum::Timestamptz(LAST_MOMENT),
         other => other.clone(),
     }
 }
@@ -299,9 +308,8 @@ fn store_decimal(number: &Numeric, scale: u8, of: Type) -> Result<Decimal> {
 fn store_moment(micros: i64) -> Result<i64> {
     match micros {
         INFINITY | NEGATIVE_INFINITY => Ok(micros),
-        _ => micros
-            .checked_add(EPOCH_MICROS)
-            .ok_or_else(timestamp_out_of_range),
+        ..=LAST_MOMENT => Ok(micros + EPOCH_MICROS),
+        _ => Err(timestamp_out_of_range()),
     }
 }
 
@@ -538,6 +546,7 @@ mod order {
 
 #[cfg(test)]
 mod tests {
+    use super::super::array::{Array, Dimension};
     use super::super::{NoNames, Settings};
     use super::*;
 
@@ -610,6 +619,7 @@ mod tests {
             (Kind::Timetz.plain(), "04:05:06.789+02"),
             (Kind::Timestamptz.plain(), "infinity"),
             (Kind::Timestamp.plain(), "1969-12-31 23:59:59.999999"),
+            (Kind::Timestamp.plain(), "294247-01-10 04:00:54.775806"),
             (Kind::Date.plain(), "-infinity"),
             (Kind::Date.plain(), "4713-01-01 BC"),
             (Type::text(Kind::Bpchar, 5), "ab   "),
@@ -630,6 +640,50 @@ mod tests {
             let loaded = load(stored.as_ref(), of, &context).expect(text);
             let printed = super::super::text_io::print(&loaded, of.kind, &context);
             assert_eq!(printed.expect(text), text);
+        }
+    }
+
+    #[test]
+    fn moments_after_the_last_are_no_values_of_a_column() {
+        for micros in [LAST_MOMENT + 1, INFINITY - 1] {
+            let late = Datum::Timestamp(micros);
+            let of = Kind::Timestamp.plain();
+            assert!(!holds(&late, of));
+            assert_eq!(nearest(&late, of), Datum::Timestamp(LAST_MOMENT));
+            let error = lend(&late, of).expect_err("it is too late");
+            assert_eq!(error.state, SqlState::DATETIME_FIELD_OVERFLOW);
+        }
+        assert!(holds(
+            &Datum::Timestamptz(INFINITY),
+            Kind::Timestamptz.plain()
+        ));
+    }
+
+    /// An earlier build has stored arrays that none makes now.
+    #[test]
+    fn arrays_beyond_the_limits_are_read() {
+        let settings = Settings::default();
+        let context = Context {
+            settings: &settings,
+            names: &NoNames,
+            transaction_start: 0,
+            statement_start: 0,
+        };
+        let one = |lower| Dimension { length: 1, lower };
+        for dimensions in [vec![one(1); 7], vec![one(i32::MAX)]] {
+            let array = Datum::Array(Arc::new(Array {
+                element: Kind::Int4,
+                dimensions,
+                elements: vec![Datum::Int4(5)],
+            }));
+            let of = Kind::Array(&Kind::Int4).plain();
+            let stored = store(&array, of, &context).expect("its bytes");
+            assert_eq!(load(stored.as_ref(), of, &context), Ok(array));
+            let Value::Bytes(bytes) = stored else {
+                panic!("an array is kept as bytes");
+            };
+            let error = binary_io::parse(of.kind, &bytes, &context).expect_err("of a client");
+            assert_eq!(error.state, SqlState::PROGRAM_LIMIT_EXCEEDED);
         }
     }
 }

@@ -16,6 +16,7 @@ use super::interval;
 use super::json::Json;
 use super::kind::{Kind, Type};
 use super::numeric::Numeric;
+use super::size;
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
 
@@ -429,6 +430,7 @@ fn print_record(out: &mut String, record: &Record, context: &Context<'_>) -> Res
         } else {
             out.push_str(&text);
         }
+        size::check(out.len())?;
     }
     out.push(')');
     Ok(())

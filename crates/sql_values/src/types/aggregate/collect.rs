@@ -3,7 +3,7 @@
 //! Their state grows with the rows of a group. The order of values is the order in which the
 //! executor hands them over, which is that of an ORDER BY inside the call.
 
-use super::super::array::{Array, Dimension};
+use super::super::array::{Array, Dimension, check_dimensions};
 use super::super::context::CallContext;
 use super::super::datum::Datum;
 use super::super::function::Function;
@@ -12,6 +12,7 @@ use super::super::json::{Json, convert, quote};
 use super::super::kind::Kind::{
     self, Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
 };
+use super::super::size;
 use super::{Accumulator, keeping};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl Accumulator for Elements {
             return Ok(Datum::Null);
         }
         let element = context.result_type.kind.element().unwrap_or(Text);
-        Ok(self.whole(element))
+        self.whole(element)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -63,6 +64,7 @@ impl Elements {
         if array.dimensions.is_empty() && self.inner.is_none() {
             return Err(wrong("cannot accumulate empty arrays"));
         }
+        check_dimensions(array.dimensions.len() + 1)?;
         if *self.inner.get_or_insert_with(|| array.dimensions.clone()) != array.dimensions {
             return Err(wrong(
                 "cannot accumulate arrays of different dimensionality",
@@ -72,16 +74,12 @@ impl Elements {
         Ok(())
     }
 
-    fn whole(&self, element: Kind) -> Datum {
-        let mut array = Array::new(element, self.values.clone());
-        if let Some(inner) = &self.inner {
-            array.dimensions = vec![Dimension {
-                length: self.count,
-                lower: 1,
-            }];
-            array.dimensions.extend(inner);
-        }
-        Datum::Array(Arc::new(array))
+    fn whole(&self, element: Kind) -> Result<Datum> {
+        let values = self.values.clone();
+        Ok(Datum::Array(Arc::new(match &self.inner {
+            Some(inner) => Array::nested(element, (self.count, inner), values)?,
+            None => Array::new(element, values),
+        })))
     }
 }
 
@@ -92,7 +90,7 @@ pub fn array_of(kind: Kind, values: impl IntoIterator<Item = Datum>) -> Result<D
         elements.take(kind.is_array(), &value)?;
     }
     let element = kind.element().filter(|_| kind.is_array());
-    Ok(elements.whole(element.unwrap_or(kind)))
+    elements.whole(element.unwrap_or(kind))
 }
 
 /// `string_agg`: each value after its delimiter, except the first.
@@ -110,9 +108,9 @@ impl Accumulator for Joined<String> {
         match &mut self.content {
             Some(content) => {
                 if !arguments[1].is_null() {
-                    content.push_str(arguments[1].str()?);
+                    size::push(content, arguments[1].str()?)?;
                 }
-                content.push_str(next);
+                size::push(content, next)?;
             }
             None => self.content = Some(next.to_owned()),
         }
@@ -136,9 +134,12 @@ impl Accumulator for Joined<Vec<u8>> {
         let next = arguments[0].bytea()?;
         match &mut self.content {
             Some(content) => {
-                if !arguments[1].is_null() {
-                    content.extend(arguments[1].bytea()?);
-                }
+                let delimiter: &[u8] = match &arguments[1] {
+                    Datum::Null => &[],
+                    delimiter => delimiter.bytea()?,
+                };
+                size::check(content.len() + delimiter.len() + next.len())?;
+                content.extend(delimiter);
                 content.extend(next);
             }
             None => self.content = Some(next.to_vec()),
@@ -190,7 +191,8 @@ impl Accumulator for JsonText {
             quote(out, &convert::key(&arguments[0], kind, &context.context)?);
             out.push_str(" : ");
             let kind = kind_of(context, arguments, 1);
-            return convert::print(out, &arguments[1], kind, &context.context);
+            convert::print(out, &arguments[1], kind, &context.context)?;
+            return size::check(out.len());
         }
         out.push_str(if is_first { "[" } else { ", " });
         let is_nested = matches!(arguments[0], Datum::Array(_) | Datum::Record(_));
@@ -198,7 +200,8 @@ impl Accumulator for JsonText {
             out.push_str("\n ");
         }
         let kind = kind_of(context, arguments, 0);
-        convert::print(out, &arguments[0], kind, &context.context)
+        convert::print(out, &arguments[0], kind, &context.context)?;
+        size::check(out.len())
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
@@ -218,13 +221,14 @@ impl Accumulator for JsonText {
 #[derive(Default)]
 struct JsonElements {
     elements: Vec<Json>,
+    bytes: usize,
 }
 
 impl Accumulator for JsonElements {
     fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
         let kind = kind_of(context, arguments, 0);
-        self.elements
-            .push(convert::tree(&arguments[0], kind, &context.context)?);
+        let value = convert::tree(&arguments[0], kind, &context.context, &mut self.bytes)?;
+        self.elements.push(value);
         Ok(())
     }
 
@@ -236,7 +240,7 @@ impl Accumulator for JsonElements {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.elements.capacity() * size_of::<Json>()
+        self.elements.capacity() * size_of::<Json>() + self.bytes
     }
 }
 
@@ -244,6 +248,7 @@ impl Accumulator for JsonElements {
 #[derive(Default)]
 struct JsonPairs {
     pairs: Vec<(String, Json)>,
+    bytes: usize,
 }
 
 impl Accumulator for JsonPairs {
@@ -254,7 +259,8 @@ impl Accumulator for JsonPairs {
         let kind = kind_of(context, arguments, 0);
         let key = convert::key(&arguments[0], kind, &context.context)?;
         let kind = kind_of(context, arguments, 1);
-        let value = convert::tree(&arguments[1], kind, &context.context)?;
+        size::add(&mut self.bytes, key.len())?;
+        let value = convert::tree(&arguments[1], kind, &context.context, &mut self.bytes)?;
         self.pairs.push((key, value));
         Ok(())
     }
@@ -267,7 +273,7 @@ impl Accumulator for JsonPairs {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.pairs.capacity() * size_of::<(String, Json)>()
+        self.pairs.capacity() * size_of::<(String, Json)>() + self.bytes
     }
 }
 

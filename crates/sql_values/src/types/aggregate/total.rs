@@ -25,6 +25,11 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn remove(&mut self, _: &mut CallContext<'_>, _: &[Datum]) -> Result<bool> {
+        self.0 -= 1;
+        Ok(true)
+    }
+
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
         Ok(Datum::Int8(self.0))
     }
@@ -65,6 +70,12 @@ impl Accumulator for IntegerSum {
         Ok(())
     }
 
+    fn remove(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<bool> {
+        self.sum -= i128::from(arguments[0].int()?);
+        self.count -= 1;
+        Ok(true)
+    }
+
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
         if self.count == 0 {
             return Ok(Datum::Null);
@@ -84,6 +95,8 @@ impl Accumulator for IntegerSum {
 struct NumericSum {
     sum: Number,
     count: i64,
+    /// The numbers whose scale is that of the sum.
+    of_scale: i64,
     is_average: bool,
 }
 
@@ -92,6 +105,7 @@ impl NumericSum {
         Box::new(Self {
             sum: Number::ZERO,
             count: 0,
+            of_scale: 0,
             is_average,
         })
     }
@@ -99,9 +113,29 @@ impl NumericSum {
 
 impl Accumulator for NumericSum {
     fn add(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
-        self.sum = self.sum.add(arguments[0].numeric()?)?;
+        let number = arguments[0].numeric()?;
+        let before = self.sum.scale();
+        self.sum = self.sum.add(number)?;
         self.count += 1;
+        if self.sum.scale() != before {
+            self.of_scale = 0;
+        }
+        self.of_scale += i64::from(number.scale() == self.sum.scale());
         Ok(())
+    }
+
+    /// Without the last number of its scale the sum would have another one.
+    fn remove(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<bool> {
+        let number = arguments[0].numeric()?;
+        let is_finite = self.sum.scale().is_some() && number.scale().is_some();
+        let has_scale = number.scale() == self.sum.scale();
+        if !is_finite || (has_scale && self.of_scale == 1 && number.scale() != Some(0)) {
+            return Ok(false);
+        }
+        self.sum = self.sum.subtract(number)?;
+        self.count -= 1;
+        self.of_scale -= i64::from(has_scale);
+        Ok(true)
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
@@ -134,6 +168,12 @@ impl Accumulator for IntervalSum {
         self.sum = self.sum.plus(arguments[0].interval()?)?;
         self.count += 1;
         Ok(())
+    }
+
+    fn remove(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<bool> {
+        self.sum = self.sum.minus(arguments[0].interval()?)?;
+        self.count -= 1;
+        Ok(true)
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {

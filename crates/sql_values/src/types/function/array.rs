@@ -3,13 +3,13 @@
 //! Subscripts begin at the array's own lower bounds. A position outside of them is NULL when it is
 //! read, and an error or an extension when it is written.
 
-use super::super::array::{Array, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, too_many_dimensions};
+use super::super::array::{Array, Dimension, ELEMENTS_MAX, check_dimensions};
 use super::super::context::CallContext;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{
     self, AnyArray, AnyCompatible, AnyCompatibleArray, AnyElement, Int4, Text,
 };
-use super::super::text_io;
+use super::super::{size, text_io};
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
@@ -70,6 +70,7 @@ fn extended(
     let lower = array.dimensions.first().map_or(1, |one| one.lower);
     let mut elements = array.elements.clone();
     add(&mut elements, element.clone());
+    Dimension::new(elements.len(), lower)?;
     Ok(datum(Array::from_lower(array.element, lower, elements)))
 }
 
@@ -135,7 +136,7 @@ pub fn concatenate(left: &Datum, right: &Datum) -> Result<Datum> {
     if elements.len() > ELEMENTS_MAX {
         return Err(too_many_elements());
     }
-    dimensions.truncate(DIMENSIONS_MAX);
+    dimensions[0] = Dimension::new(dimensions[0].length, dimensions[0].lower)?;
     Ok(datum(Array {
         element: a.element,
         dimensions,
@@ -211,48 +212,6 @@ pub fn slice(array: &Datum, bounds: &[(Option<i32>, Option<i32>)]) -> Result<Dat
     Ok(datum(Array {
         element: array.element,
         dimensions: dimensions.collect(),
-        elements,
-    }))
-}
-
-/// An array of the values of `ARRAY[...]`; values that are arrays become its inner dimensions.
-pub fn from_values(element: Kind, values: Vec<Datum>) -> Result<Datum> {
-    let is_nested = values.iter().any(|one| matches!(one, Datum::Array(_)));
-    if !is_nested {
-        return Ok(datum(Array::new(element, values)));
-    }
-    let mut inner: Option<Vec<Dimension>> = None;
-    let mut elements = Vec::new();
-    let count = values.len();
-    for value in values {
-        let differs = || {
-            wrong_shape(
-                "multidimensional arrays must have array expressions with matching dimensions",
-            )
-        };
-        let Datum::Array(array) = value else {
-            return Err(differs());
-        };
-        if *inner.get_or_insert_with(|| array.dimensions.clone()) != array.dimensions {
-            return Err(differs());
-        }
-        elements.extend(array.elements.iter().cloned());
-    }
-    let inner = inner.unwrap_or_default();
-    if inner.len() >= DIMENSIONS_MAX {
-        return Err(too_many_dimensions(inner.len() + 1));
-    }
-    if elements.is_empty() {
-        return Ok(datum(Array::new(element, elements)));
-    }
-    let mut dimensions = vec![Dimension {
-        length: count,
-        lower: 1,
-    }];
-    dimensions.extend(inner);
-    Ok(datum(Array {
-        element,
-        dimensions,
         elements,
     }))
 }
@@ -374,17 +333,19 @@ fn to_string(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     }
     let array = a[0].array()?;
     let delimiter = a[1].str()?;
-    let mut parts = Vec::new();
+    let mut out = String::new();
+    let mut is_first = true;
     for element in &array.elements {
-        match (element, a.get(2)) {
-            (Datum::Null, None | Some(Datum::Null)) => {}
-            (Datum::Null, Some(null)) => parts.push(null.str()?.to_owned()),
-            (element, _) => {
-                parts.push(text_io::print(element, array.element, &context.context)?);
-            }
-        }
+        let part = match (element, a.get(2)) {
+            (Datum::Null, None | Some(Datum::Null)) => continue,
+            (Datum::Null, Some(null)) => null.str()?.to_owned(),
+            (element, _) => text_io::print(element, array.element, &context.context)?,
+        };
+        size::push(&mut out, if is_first { "" } else { delimiter })?;
+        size::push(&mut out, &part)?;
+        is_first = false;
     }
-    Ok(Datum::text(parts.join(delimiter)))
+    Ok(Datum::text(out))
 }
 
 fn fill(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
@@ -398,9 +359,7 @@ fn fill(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         return Err(wrong_shape("wrong number of array subscripts")
             .detail("Dimension array must be one dimensional."));
     }
-    if lengths.elements.len() > DIMENSIONS_MAX {
-        return Err(too_many_dimensions(lengths.elements.len()));
-    }
+    check_dimensions(lengths.elements.len())?;
     if lowers.is_some_and(|lowers| lowers.elements.len() != lengths.elements.len()) {
         return Err(wrong_shape("wrong number of array subscripts")
             .detail("Low bound array has different size than dimensions array."));
@@ -417,10 +376,7 @@ fn fill(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
             .checked_mul(length)
             .filter(|total| *total <= ELEMENTS_MAX)
             .ok_or_else(too_many_elements)?;
-        dimensions.push(Dimension {
-            length,
-            lower: lower.int4()?,
-        });
+        dimensions.push(Dimension::new(length, lower.int4()?)?);
     }
     let element = element_of(context, &a[0]);
     if total == 0 {

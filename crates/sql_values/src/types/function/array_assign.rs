@@ -3,7 +3,7 @@
 //! An array of one dimension grows to what is assigned, with NULLs between; one of several keeps
 //! its shape.
 
-use super::super::array::{Array, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, too_many_dimensions};
+use super::super::array::{Array, Dimension, ELEMENTS_MAX, check_dimensions};
 use super::super::datum::Datum;
 use super::super::kind::Kind;
 use super::array::{datum, too_many_elements, wrong_shape};
@@ -17,16 +17,9 @@ pub fn with_element(array: &Datum, kind: Kind, subscripts: &[i32], new: Datum) -
         other => (**other.array()?).clone(),
     };
     if changed.dimensions.is_empty() {
-        if subscripts.len() > DIMENSIONS_MAX {
-            return Err(too_many_dimensions(subscripts.len()));
-        }
-        changed.dimensions = subscripts
-            .iter()
-            .map(|lower| Dimension {
-                length: 1,
-                lower: *lower,
-            })
-            .collect();
+        check_dimensions(subscripts.len())?;
+        let dimensions = subscripts.iter().map(|lower| Dimension::new(1, *lower));
+        changed.dimensions = dimensions.collect::<Result<_>>()?;
         changed.elements = vec![new];
         return Ok(datum(changed));
     }
@@ -39,10 +32,14 @@ pub fn with_element(array: &Datum, kind: Kind, subscripts: &[i32], new: Datum) -
         if offset.unsigned_abs() > ELEMENTS_MAX as u64 {
             return Err(too_many_elements());
         }
+        let last = length.max(offset + 1);
+        *dimension = Dimension::new(
+            (last - offset.min(0)) as usize,
+            dimension.lower.min(*subscript),
+        )?;
         if offset < 0 {
             let gap = std::iter::repeat_n(Datum::Null, (-offset) as usize);
             changed.elements.splice(0..0, gap);
-            dimension.lower = *subscript;
             changed.elements[0] = new;
         } else {
             if offset >= length {
@@ -50,7 +47,6 @@ pub fn with_element(array: &Datum, kind: Kind, subscripts: &[i32], new: Datum) -
             }
             changed.elements[offset as usize] = new;
         }
-        dimension.length = changed.elements.len();
         return Ok(datum(changed));
     }
     let mut place = 0;
@@ -82,9 +78,7 @@ pub fn with_slice(
         other => (**other.array()?).clone(),
     };
     let is_empty = old.dimensions.is_empty();
-    if bounds.len() > DIMENSIONS_MAX {
-        return Err(too_many_dimensions(bounds.len()));
-    }
+    check_dimensions(bounds.len())?;
     if !is_empty && bounds.len() > old.dimensions.len() {
         return Err(wrong_shape("wrong number of array subscripts"));
     }
@@ -124,15 +118,12 @@ fn assigned_slice(old: Array, kind: Kind, ranges: &[(i32, i32)], new: &Array) ->
     }
     let mut result = old;
     if result.dimensions.is_empty() {
+        let dimensions = ranges
+            .iter()
+            .map(|range| Dimension::new(length(*range), range.0));
         result = Array {
             element: kind,
-            dimensions: ranges
-                .iter()
-                .map(|range| Dimension {
-                    length: length(*range),
-                    lower: range.0,
-                })
-                .collect(),
+            dimensions: dimensions.collect::<Result<_>>()?,
             elements: new.elements[..wanted].to_vec(),
         };
         return Ok(datum(result));
@@ -145,15 +136,12 @@ fn assigned_slice(old: Array, kind: Kind, ranges: &[(i32, i32)], new: &Array) ->
             return Err(too_many_elements());
         }
         let before = (i64::from(dimension.lower) - first) as usize;
+        *dimension = Dimension::new(count, first as i32)?;
         let gap = std::iter::repeat_n(Datum::Null, before);
         result.elements.splice(0..0, gap);
         result.elements.resize(count, Datum::Null);
         let start = (i64::from(*low) - first) as usize;
         result.elements[start..start + wanted].clone_from_slice(&new.elements[..wanted]);
-        *dimension = Dimension {
-            length: count,
-            lower: first as i32,
-        };
         return Ok(datum(result));
     }
     let is_inside = result

@@ -6,6 +6,7 @@
 use super::super::context::ByteaOutput;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{Bytea, Int4, Int8, Name, Text};
+use super::super::size;
 use super::super::text_io::{parse_hex, print_bytea};
 use super::{Function, digest};
 use crate::error::{Result, SqlError, SqlState};
@@ -88,7 +89,7 @@ fn from_base64(text: &str) -> Result<Vec<u8>> {
 }
 
 fn encode(bytes: &[u8], format: &str) -> Result<Datum> {
-    Ok(Datum::text(match format.to_ascii_lowercase().as_str() {
+    size::text(match format.to_ascii_lowercase().as_str() {
         "hex" => digest::hex(bytes),
         "base64" => to_base64(bytes),
         "escape" => {
@@ -104,7 +105,7 @@ fn encode(bytes: &[u8], format: &str) -> Result<Datum> {
             out
         }
         _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
-    }))
+    })
 }
 
 fn decode(text: &str, format: &str) -> Result<Datum> {
@@ -260,6 +261,7 @@ fn overlay(a: &[Datum]) -> Result<Datum> {
     }
     let head = substring(bytes, 1, Some(start - 1))?;
     let tail = substring(bytes, super::string::after_of(start, length)?, None)?;
+    size::check(head.len() + new.len() + tail.len())?;
     Ok(Datum::bytes([head, new, tail].concat()))
 }
 

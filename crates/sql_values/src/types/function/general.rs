@@ -7,7 +7,7 @@ use super::super::array::Array;
 use super::super::context::CallContext;
 use super::super::datum::{Datum, EnumLabel};
 use super::super::kind::Kind::{self, Any, AnyArray, AnyEnum, Int4, Regtype, Text, Uuid};
-use super::super::text_io;
+use super::super::{size, text_io};
 use super::Function;
 use super::json::kind_of;
 use super::moment::clock;
@@ -22,8 +22,11 @@ fn text(context: &CallContext<'_>, a: &[Datum], place: usize) -> Result<String> 
 }
 
 fn concatenate(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let each = (0..a.len()).map(|place| text(context, a, place));
-    Ok(Datum::text(each.collect::<Result<String>>()?))
+    let mut out = String::new();
+    for place in 0..a.len() {
+        size::push(&mut out, &text(context, a, place)?)?;
+    }
+    Ok(Datum::text(out))
 }
 
 fn concatenate_with(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
@@ -32,10 +35,12 @@ fn concatenate_with(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     }
     let separator = a[0].str()?;
     let shown = (1..a.len()).filter(|place| !a[*place].is_null());
-    let each = shown
-        .map(|place| text(context, a, place))
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Datum::text(each.join(separator)))
+    let mut out = String::new();
+    for (number, place) in shown.enumerate() {
+        size::push(&mut out, if number > 0 { separator } else { "" })?;
+        size::push(&mut out, &text(context, a, place)?)?;
+    }
+    Ok(Datum::text(out))
 }
 
 fn bad(message: impl Into<String>) -> SqlError {
@@ -152,7 +157,7 @@ fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         Ok(place)
     };
     while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
+        size::push(&mut out, &rest[..at])?;
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('%') {
             out.push('%');
@@ -188,8 +193,8 @@ fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         let shown = shown(context, a, place, form)?;
         is_left |= width == 0;
         let width = usize::try_from(width).unwrap_or(0);
-        if width > super::string::RESULT_BYTES_MAX / 4 {
-            return Err(super::string::too_large());
+        if width > size::BYTES_MAX / 4 {
+            return Err(size::too_large());
         }
         let missing = " ".repeat(width.saturating_sub(shown.chars().count()));
         let sides = if is_left {
@@ -197,9 +202,11 @@ fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         } else {
             [&missing, &shown]
         };
-        out.extend(sides.map(String::as_str));
+        for side in sides {
+            size::push(&mut out, side)?;
+        }
     }
-    out.push_str(rest);
+    size::push(&mut out, rest)?;
     Ok(Datum::text(out))
 }
 

@@ -29,7 +29,7 @@ pub fn jsonb(json: Json) -> Datum {
 ///
 /// # Errors
 ///
-/// 54001 if it is nested too deeply.
+/// 54001 if it is nested too deeply, and 54000 if it is too long.
 pub fn made_jsonb(json: Json) -> Result<Datum> {
     json.checked().map(jsonb)
 }
@@ -404,7 +404,7 @@ pub fn kind_of(context: &CallContext<'_>, a: &[Datum], place: usize) -> Kind {
 
 fn pretty(a: &[Datum]) -> Result<Datum> {
     let mut out = String::new();
-    a[0].jsonb()?.print_pretty(&mut out, 0);
+    a[0].jsonb()?.print_pretty(&mut out, 0)?;
     Ok(Datum::text(out))
 }
 

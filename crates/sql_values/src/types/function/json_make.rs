@@ -9,6 +9,7 @@ use super::super::json::{Content, Json, Node, convert, quote};
 use super::super::kind::Kind::{
     self, Any, AnyArray, AnyElement, Bool, Json as JsonKind, Jsonb, Record as RecordKind, Text,
 };
+use super::super::size;
 use super::Function;
 use super::json::{bad, container, jsonb, kind_of, made_jsonb, parsed, path, without_path};
 use crate::error::{Result, SqlError, SqlState};
@@ -97,13 +98,13 @@ fn strip(out: &mut String, text: &str, node: &Node) {
 fn json_strip(a: &[Datum]) -> Result<Datum> {
     let mut out = String::new();
     strip(&mut out, a[0].str()?, &parsed(&a[0])?);
-    Ok(Datum::Json(out.into()))
+    size::json(out)
 }
 
 fn to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let mut out = String::new();
     convert::print(&mut out, &a[0], kind_of(context, a, 0), &context.context)?;
-    Ok(Datum::Json(out.into()))
+    size::json(out)
 }
 
 fn array_to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
@@ -152,6 +153,7 @@ fn build_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         quote(&mut out, &convert::key(key, *key_kind, &context.context)?);
         out.push_str(" : ");
         convert::print(&mut out, value, *kind, &context.context)?;
+        size::check(out.len())?;
     }
     out.push('}');
     Ok(Datum::Json(out.into()))
@@ -162,7 +164,7 @@ fn build_jsonb_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     if !all.len().is_multiple_of(2) {
         return Err(odd_arguments("jsonb_build_object"));
     }
-    let mut pairs = Vec::new();
+    let (mut pairs, mut bytes) = (Vec::new(), 0);
     for (place, pair) in all.chunks_exact(2).enumerate() {
         let [(key, key_kind), (value, kind)] = pair else {
             continue;
@@ -174,7 +176,9 @@ fn build_jsonb_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
             )));
         }
         let key = convert::key(key, *key_kind, &context.context)?;
-        pairs.push((key, convert::tree(value, *kind, &context.context)?));
+        size::add(&mut bytes, key.len())?;
+        let value = convert::tree(value, *kind, &context.context, &mut bytes)?;
+        pairs.push((key, value));
     }
     made_jsonb(Json::object(pairs))
 }
@@ -184,6 +188,7 @@ fn build_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     for (place, (value, kind)) in spread(context, a).iter().enumerate() {
         out.push_str(if place > 0 { ", " } else { "" });
         convert::print(&mut out, value, *kind, &context.context)?;
+        size::check(out.len())?;
     }
     out.push(']');
     Ok(Datum::Json(out.into()))
@@ -191,14 +196,15 @@ fn build_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
 
 fn build_jsonb_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let all = spread(context, a);
+    let mut bytes = 0;
     let all = all
         .iter()
-        .map(|(value, kind)| convert::tree(value, *kind, &context.context));
+        .map(|(value, kind)| convert::tree(value, *kind, &context.context, &mut bytes));
     made_jsonb(Json::Array(all.collect::<Result<_>>()?))
 }
 
 /// Pairs of texts: two of a row of an array, or one of each of two arrays.
-fn text_pairs(a: &[Datum]) -> Result<Vec<(String, Option<String>)>> {
+fn text_pairs(a: &[Datum]) -> Result<Vec<(&str, Option<&str>)>> {
     let wrong = |text: &str| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, text);
     let array = a[0].array()?;
     let (keys, values): (Vec<&Datum>, Vec<&Datum>) = if let Some(values) = a.get(1) {
@@ -238,12 +244,11 @@ fn text_pairs(a: &[Datum]) -> Result<Vec<(String, Option<String>)>> {
                 "null value not allowed for object key",
             ));
         }
-        let value = if value.is_null() {
-            None
-        } else {
-            Some(value.str()?.to_owned())
+        let value = match value {
+            Datum::Null => None,
+            value => Some(value.str()?),
         };
-        Ok((key.str()?.to_owned(), value))
+        Ok((key.str()?, value))
     });
     pairs.collect()
 }
@@ -252,20 +257,28 @@ fn json_object(a: &[Datum]) -> Result<Datum> {
     let mut out = String::from("{");
     for (place, (key, value)) in text_pairs(a)?.into_iter().enumerate() {
         out.push_str(if place > 0 { ", " } else { "" });
-        quote(&mut out, &key);
+        quote(&mut out, key);
         out.push_str(" : ");
         match value {
-            Some(value) => quote(&mut out, &value),
+            Some(value) => quote(&mut out, value),
             None => out.push_str("null"),
         }
+        size::check(out.len())?;
     }
     out.push('}');
     Ok(Datum::Json(out.into()))
 }
 
 fn jsonb_object(a: &[Datum]) -> Result<Datum> {
-    let pairs = text_pairs(a)?.into_iter();
-    let pairs = pairs.map(|(key, value)| (key, value.map_or(Json::Null, Json::String)));
+    let pairs = text_pairs(a)?;
+    let bytes = pairs
+        .iter()
+        .map(|(key, value)| key.len() + value.map_or(0, str::len));
+    size::check(bytes.sum())?;
+    let pairs = pairs.into_iter().map(|(key, value)| {
+        let value = value.map_or(Json::Null, |value| Json::String(value.to_owned()));
+        (key.to_owned(), value)
+    });
     Ok(jsonb(Json::object(pairs.collect())))
 }
 
@@ -280,6 +293,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             &a[0],
             kind_of(context, a, 0),
             &context.context,
+            &mut 0,
         )?)
     })
     .stable(),

@@ -3,7 +3,7 @@
 //! A member of an object goes into the field of its name, as a text that the field's type reads.
 //! Arrays and objects become arrays and rows where the field has such a type.
 
-use super::super::array::{Array, Dimension};
+use super::super::array::{Array, Dimension, check_dimensions};
 use super::super::context::CallContext;
 use super::super::datum::{Datum, Record, RecordShape};
 use super::super::json::{Content, Json, Node};
@@ -146,7 +146,10 @@ impl Part<'_> {
         match array.dimensions.get(level) {
             Some(known) if known.length != length => return Err(malformed()),
             Some(_) => {}
-            None => array.dimensions.push(Dimension { length, lower: 1 }),
+            None => {
+                check_dimensions(level + 1)?;
+                array.dimensions.push(Dimension { length, lower: 1 });
+            }
         }
         for (at, part) in parts.into_iter().enumerate() {
             let nests = part.elements().is_some();

@@ -10,9 +10,14 @@ use crate::error::{Result, SqlError, SqlState};
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
-/// Expressions that a thread keeps compiled.
+/// Small expressions that a thread keeps compiled.
 const CACHE_MAX: usize = 64;
+/// Bytes that a small compiled expression takes at most.
+const SMALL_BYTES_MAX: usize = 256 << 10;
+/// Bytes of each of the two tables that searches of a small one fill.
+const SMALL_TABLE_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a compiled expression may take.
 const COMPILED_BYTES_MAX: usize = 16 << 20;
 
@@ -296,28 +301,62 @@ impl Options {
     }
 }
 
-thread_local! {
-    static CACHE: RefCell<HashMap<(String, Options), Regex>> = RefCell::new(HashMap::new());
+type Key = (String, Options);
+
+/// Expressions that a thread has compiled.
+#[derive(Default)]
+struct Cache {
+    small: HashMap<Key, Rc<Regex>>,
+    /// The large one that was used last.
+    large: Option<(Key, Rc<Regex>)>,
 }
 
-/// The compiled expression; a thread keeps those that it used.
-pub fn compile(pattern: &str, options: Options) -> Result<Regex> {
+impl Cache {
+    fn get(&self, key: &Key) -> Option<&Rc<Regex>> {
+        let large = self.large.as_ref();
+        let large = large.filter(|(known, _)| known == key);
+        self.small.get(key).or(large.map(|(_, regex)| regex))
+    }
+}
+
+thread_local! {
+    static CACHE: RefCell<Cache> = RefCell::default();
+}
+
+/// The compiled expression; a thread keeps those that it used, of large ones the last. It is
+/// shared, as the tables of a copy would be empty.
+pub fn compile(pattern: &str, options: Options) -> Result<Rc<Regex>> {
     let key = (pattern.to_owned(), options);
     let cached = CACHE.with_borrow(|cache| cache.get(&key).cloned());
     if let Some(regex) = cached {
         return Ok(regex);
     }
-    let regex = build(pattern, options)?;
-    CACHE.with_borrow_mut(|cache| {
-        if cache.len() >= CACHE_MAX {
-            cache.clear();
-        }
-        cache.insert(key, regex.clone());
-    });
+    let builder = builder(pattern, options)?;
+    let small = builder
+        .clone()
+        .size_limit(SMALL_BYTES_MAX)
+        .dfa_size_limit(SMALL_TABLE_BYTES_MAX)
+        .build();
+    if let Ok(regex) = small {
+        let regex = Rc::new(regex);
+        CACHE.with_borrow_mut(|cache| {
+            if cache.small.len() >= CACHE_MAX {
+                cache.small.clear();
+            }
+            cache.small.insert(key, Rc::clone(&regex));
+        });
+        return Ok(regex);
+    }
+    let regex = builder.build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
+        other => invalid(reason(&other.to_string())),
+    })?;
+    let regex = Rc::new(regex);
+    CACHE.with_borrow_mut(|cache| cache.large = Some((key, Rc::clone(&regex))));
     Ok(regex)
 }
 
-fn build(pattern: &str, mut options: Options) -> Result<Regex> {
+fn builder(pattern: &str, mut options: Options) -> Result<RegexBuilder> {
     let mut body = pattern;
     if let Some(rest) = body.strip_prefix("***=") {
         options.is_literal = true;
@@ -342,17 +381,14 @@ fn build(pattern: &str, mut options: Options) -> Result<Regex> {
     } else {
         Translator::new(body, options).run()?
     };
-    RegexBuilder::new(&translated)
+    let mut builder = RegexBuilder::new(&translated);
+    builder
         .case_insensitive(options.case == Case::Insensitive)
         .dot_matches_new_line(!options.stops_at_lines)
         .multi_line(options.anchors_at_lines)
         .ignore_whitespace(options.is_expanded)
-        .size_limit(COMPILED_BYTES_MAX)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
-            other => invalid(reason(&other.to_string())),
-        })
+        .size_limit(COMPILED_BYTES_MAX);
+    Ok(builder)
 }
 
 /// PostgreSQL's word for the crate's complaint.
@@ -765,5 +801,21 @@ mod tests {
         assert!(matches("a.b", "a\nb"));
         assert!(compile("(a)\\1", Options::new(Case::Sensitive)).is_err());
         assert!(compile("*a", Options::new(Case::Sensitive)).is_err());
+    }
+
+    /// Large expressions took 16 MiB each, for as long as their thread lived.
+    #[test]
+    fn of_large_expressions_the_last_is_kept() {
+        let options = Options::new(Case::Sensitive);
+        CACHE.take();
+        compile("^a+$", options).expect("it is small");
+        for times in 20..24 {
+            compile(&format!("\\w{{{times}}}"), options).expect("it is not too large");
+        }
+        CACHE.with_borrow(|cache| {
+            let small: Vec<&str> = cache.small.keys().map(|(text, _)| text.as_str()).collect();
+            let large = cache.large.as_ref().map(|((text, _), _)| text.as_str());
+            assert_eq!((small.as_slice(), large), (&["^a+$"][..], Some("\\w{23}")));
+        });
     }
 }

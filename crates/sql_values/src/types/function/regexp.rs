@@ -6,6 +6,7 @@
 use super::super::array::Array;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{self, Bool, Int4, Text};
+use super::super::size;
 use super::pattern::{Case, Options, compile, like_escape, similar};
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
@@ -95,7 +96,7 @@ fn split(a: &[Datum], name: &str) -> Result<Vec<Datum>> {
 }
 
 /// Appends a replacement, in which `\1` to `\9` are groups and `\&` is the match.
-fn expand(out: &mut String, replacement: &str, captures: &Captures<'_>) {
+fn expand(out: &mut String, replacement: &str, captures: &Captures<'_>) -> Result<()> {
     let mut characters = replacement.chars();
     let group = |place: usize| captures.get(place).map_or("", |found| found.as_str());
     while let Some(character) = characters.next() {
@@ -104,8 +105,8 @@ fn expand(out: &mut String, replacement: &str, captures: &Captures<'_>) {
             continue;
         }
         match characters.next() {
-            Some('&') => out.push_str(group(0)),
-            Some(digit @ '1'..='9') => out.push_str(group(digit as usize - '0' as usize)),
+            Some('&') => size::push(out, group(0))?,
+            Some(digit @ '1'..='9') => size::push(out, group(digit as usize - '0' as usize))?,
             Some('\\') => out.push('\\'),
             Some(other) => {
                 out.push('\\');
@@ -114,10 +115,17 @@ fn expand(out: &mut String, replacement: &str, captures: &Captures<'_>) {
             None => out.push('\\'),
         }
     }
+    size::check(out.len())
 }
 
 /// Replaces the match of a number, or all of them from the first one for 0.
-fn replace(regex: &Regex, text: &str, start: usize, replacement: &str, number: usize) -> Datum {
+fn replace(
+    regex: &Regex,
+    text: &str,
+    start: usize,
+    replacement: &str,
+    number: usize,
+) -> Result<Datum> {
     let mut out = String::new();
     let mut copied = 0;
     for (place, captures) in matches(regex, text, start).enumerate() {
@@ -125,22 +133,22 @@ fn replace(regex: &Regex, text: &str, start: usize, replacement: &str, number: u
         if number != 0 && place + 1 != number {
             continue;
         }
-        out.push_str(&text[copied..found.start()]);
-        expand(&mut out, replacement, &captures);
+        size::push(&mut out, &text[copied..found.start()])?;
+        expand(&mut out, replacement, &captures)?;
         copied = found.end();
         if number != 0 {
             break;
         }
     }
-    out.push_str(&text[copied..]);
-    Datum::text(out)
+    size::push(&mut out, &text[copied..])?;
+    Ok(Datum::text(out))
 }
 
 fn replace_with_flags(a: &[Datum]) -> Result<Datum> {
     let options = options(a, 3, "regexp_replace")?;
     let regex = compile(a[1].str()?, options)?;
     let number = usize::from(!options.is_global);
-    Ok(replace(&regex, a[0].str()?, 0, a[2].str()?, number))
+    replace(&regex, a[0].str()?, 0, a[2].str()?, number)
 }
 
 fn bad_parameter(name: &str, value: i64) -> SqlError {
@@ -177,13 +185,13 @@ fn replace_from(a: &[Datum]) -> Result<Datum> {
     if start > text.chars().count() as i64 + 1 {
         return Ok(a[0].clone());
     }
-    Ok(replace(
+    replace(
         &regex,
         text,
         byte_of(text, start),
         a[2].str()?,
         number as usize,
-    ))
+    )
 }
 
 fn count(a: &[Datum]) -> Result<Datum> {

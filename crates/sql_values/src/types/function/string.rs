@@ -7,21 +7,11 @@ use super::super::array::Array;
 use super::super::datum::{Datum, without_blanks};
 use super::super::hash;
 use super::super::kind::Kind::{self, Bool, Bpchar, Char, Int4, Int8, Name, Text};
+use super::super::size;
 use super::digest;
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
-
-/// Bytes that a result may have: PostgreSQL's limit.
-pub const RESULT_BYTES_MAX: usize = 1 << 30;
-
-/// A result that is too long.
-pub fn too_large() -> SqlError {
-    SqlError::new(
-        SqlState::PROGRAM_LIMIT_EXCEEDED,
-        "requested length too large",
-    )
-}
 
 fn count(text: &str) -> i64 {
     if text.is_ascii() {
@@ -158,8 +148,8 @@ fn pad(a: &[Datum], side: Side) -> Result<Datum> {
     if fill.is_empty() {
         return Ok(Datum::text(text));
     }
-    if wanted as usize > RESULT_BYTES_MAX / 4 {
-        return Err(too_large());
+    if wanted as usize > size::BYTES_MAX / 4 {
+        return Err(size::too_large());
     }
     let filling: String = fill.chars().cycle().take(missing as usize).collect();
     Ok(Datum::text(match side {
@@ -191,22 +181,25 @@ fn overlay(text: &str, new: &str, start: i64, length: i64) -> Result<Datum> {
     let after = after_of(start, length)?;
     let head = substring(text, 1, Some(start - 1))?;
     let tail = substring(text, after, None)?;
+    size::check(head.len() + new.len() + tail.len())?;
     Ok(Datum::text([head, new, tail].concat()))
 }
 
 fn repeat(text: &str, times: i64) -> Result<Datum> {
     let times = usize::try_from(times).unwrap_or(0);
-    match text.len().checked_mul(times) {
-        Some(bytes) if bytes <= RESULT_BYTES_MAX => Ok(Datum::text(text.repeat(times))),
-        _ => Err(too_large()),
-    }
+    size::check(text.len().saturating_mul(times))?;
+    Ok(Datum::text(text.repeat(times)))
 }
 
-fn replace(text: &str, from: &str, to: &str) -> Datum {
-    match from {
-        "" => Datum::text(text),
-        _ => Datum::text(text.replace(from, to)),
+fn replace(text: &str, from: &str, to: &str) -> Result<Datum> {
+    if from.is_empty() {
+        return Ok(Datum::text(text));
     }
+    if to.len() > from.len() {
+        let count = text.matches(from).count();
+        size::check(text.len() + count.saturating_mul(to.len() - from.len()))?;
+    }
+    Ok(Datum::text(text.replace(from, to)))
 }
 
 /// The first `n` characters, or all but the last `-n`.
@@ -291,7 +284,7 @@ fn to_table(a: &[Datum]) -> Result<Rows> {
     Ok(Box::new(rows.into_iter().map(Ok)))
 }
 
-fn translate(text: &str, from: &str, to: &str) -> Datum {
+fn translate(text: &str, from: &str, to: &str) -> Result<Datum> {
     let to: Vec<char> = to.chars().collect();
     let each = text
         .chars()
@@ -299,7 +292,7 @@ fn translate(text: &str, from: &str, to: &str) -> Datum {
             Some(place) => to.get(place).copied(),
             None => Some(c),
         });
-    Datum::text(each.collect::<String>())
+    size::text(each.collect())
 }
 
 fn character(code: i64) -> Result<Datum> {
@@ -546,7 +539,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         overlay(a[0].str()?, a[1].str()?, a[2].int()?, a[3].int()?)
     }),
     Function::scalar("replace", &[Text, Text, Text], Text, |_, a| {
-        Ok(replace(a[0].str()?, a[1].str()?, a[2].str()?))
+        replace(a[0].str()?, a[1].str()?, a[2].str()?)
     }),
     Function::scalar("repeat", &[Text, Int4], Text, |_, a| {
         repeat(a[0].str()?, a[1].int()?)
@@ -583,7 +576,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     .nullable()
     .defaults(1),
     Function::scalar("translate", &[Text, Text, Text], Text, |_, a| {
-        Ok(translate(a[0].str()?, a[1].str()?, a[2].str()?))
+        translate(a[0].str()?, a[1].str()?, a[2].str()?)
     }),
     Function::scalar("starts_with", &[Text, Text], Bool, |_, a| {
         Ok(Datum::Bool(a[0].str()?.starts_with(a[1].str()?)))
@@ -623,21 +616,21 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Datum::Int4((hash as u32).cast_signed()))
     }),
     Function::scalar("quote_ident", &[Text], Text, |_, a| {
-        Ok(Datum::text(quote_ident(a[0].str()?)))
+        size::text(quote_ident(a[0].str()?))
     }),
     Function::scalar("quote_literal", &[Text], Text, |_, a| {
-        Ok(Datum::text(quote_literal(a[0].str()?)))
+        size::text(quote_literal(a[0].str()?))
     }),
     Function::scalar("quote_literal", &[Kind::AnyElement], Text, |context, a| {
         let text = super::super::operator::text::as_text(context, a, 0)?;
-        Ok(Datum::text(quote_literal(text.str()?)))
+        size::text(quote_literal(text.str()?))
     })
     .stable(),
     Function::scalar("quote_nullable", &[Text], Text, |_, a| {
-        Ok(Datum::text(match &a[0] {
+        size::text(match &a[0] {
             Datum::Null => "NULL".to_owned(),
             text => quote_literal(text.str()?),
-        }))
+        })
     })
     .nullable(),
     Function::scalar("quote_nullable", &[Kind::AnyElement], Text, |context, a| {
@@ -645,7 +638,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             return Ok(Datum::text("NULL"));
         }
         let text = super::super::operator::text::as_text(context, a, 0)?;
-        Ok(Datum::text(quote_literal(text.str()?)))
+        size::text(quote_literal(text.str()?))
     })
     .nullable()
     .stable(),
@@ -655,9 +648,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .defaults(1),
     Function::scalar("textcat", &[Text, Text], Text, |_, a| {
-        Ok(super::super::operator::text::joined(
-            a[0].str()?,
-            a[1].str()?,
-        ))
+        super::super::operator::text::joined(a[0].str()?, a[1].str()?)
     }),
 ];

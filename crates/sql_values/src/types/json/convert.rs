@@ -8,7 +8,7 @@ use super::super::context::{Context, DateStyle, Settings};
 use super::super::datum::{Datum, Record};
 use super::super::kind::Kind;
 use super::super::numeric::Numeric;
-use super::super::text_io;
+use super::super::{size, text_io};
 use super::text::quote;
 use super::value::Json;
 use crate::error::{Result, SqlError, SqlState};
@@ -102,6 +102,7 @@ fn print_level<'a>(
             print_level(out, array, level + 1, elements, has_lines, context)?;
         } else if let Some(element) = elements.next() {
             print(out, element, array.element, context)?;
+            size::check(out.len())?;
         }
     }
     out.push(']');
@@ -124,6 +125,7 @@ pub fn print_record(
         quote(out, &name);
         out.push(':');
         print(out, field, kind, context)?;
+        size::check(out.len())?;
     }
     out.push('}');
     Ok(())
@@ -155,9 +157,13 @@ pub fn key(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<String> {
     }
 }
 
-/// The tree of a value.
-pub fn tree(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<Json> {
-    Ok(match datum {
+/// The tree of a value, whose bytes are added to those of the tree around it.
+///
+/// # Errors
+///
+/// 54000 if these are too many, and those of texts and numbers.
+pub fn tree(datum: &Datum, kind: Kind, context: &Context<'_>, bytes: &mut usize) -> Result<Json> {
+    let made = match datum {
         Datum::Null => Json::Null,
         Datum::Bool(value) => Json::Bool(*value),
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => {
@@ -171,40 +177,54 @@ pub fn tree(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<Json> {
                 Json::String(text)
             }
         }
-        Datum::Json(text) => Json::parse(text)?,
-        Datum::Jsonb(json) => (**json).clone(),
+        Datum::Json(text) => {
+            size::add(bytes, text.len())?;
+            return Json::parse(text);
+        }
+        Datum::Jsonb(json) => {
+            size::add(bytes, json.bytes())?;
+            return Ok((**json).clone());
+        }
         Datum::Date(_) | Datum::Timestamp(_) | Datum::Timestamptz(_) => {
             Json::String(iso(datum, context)?)
         }
         Datum::Array(array) => {
             let mut elements = array.elements.iter();
-            tree_level(array, 0, &mut elements, context)?
+            tree_level(array, 0, &mut elements, (context, &mut *bytes))?
         }
         Datum::Record(record) => {
             let fields = record.fields.iter().enumerate();
             let pairs = fields.map(|(place, field)| {
                 let (name, kind) = field_of(record, place, field);
-                Ok((name, tree(field, kind, context)?))
+                size::add(bytes, name.len())?;
+                Ok((name, tree(field, kind, context, bytes)?))
             });
             Json::object(pairs.collect::<Result<_>>()?)
         }
         other => Json::String(text_io::print(other, kind, context)?),
-    })
+    };
+    let text = match &made {
+        Json::String(text) => text.len(),
+        _ => 0,
+    };
+    size::add(bytes, size_of::<Json>() + text)?;
+    Ok(made)
 }
 
 fn tree_level<'a>(
     array: &Array,
     level: usize,
     elements: &mut impl Iterator<Item = &'a Datum>,
-    context: &Context<'_>,
+    (context, bytes): (&Context<'_>, &mut usize),
 ) -> Result<Json> {
     let mut out = Vec::new();
     let length = array.dimensions.get(level).map_or(0, |one| one.length);
     for _ in 0..length {
         if level + 1 < array.dimensions.len() {
-            out.push(tree_level(array, level + 1, elements, context)?);
+            let around = (context, &mut *bytes);
+            out.push(tree_level(array, level + 1, elements, around)?);
         } else if let Some(element) = elements.next() {
-            out.push(tree(element, array.element, context)?);
+            out.push(tree(element, array.element, context, bytes)?);
         }
     }
     Ok(Json::Array(out))

@@ -3,6 +3,7 @@
 //! Trees are immutable: each change makes a new tree that shares nothing with the old one. Negative
 //! positions of arrays count from the end.
 
+use super::super::size;
 use super::text::{DEPTH_MAX, too_deep};
 use super::value::{Json, place};
 use crate::error::{Result, SqlError, SqlState};
@@ -168,17 +169,17 @@ impl Json {
         self.assign_from(path, 0, value)
     }
 
-    /// The value, unless it is nested too deeply to be walked. Its parts are not.
+    /// The value, unless it is too long, or nested too deeply to be walked. Its parts are not.
     ///
     /// # Errors
     ///
-    /// 54001.
+    /// 54000 and 54001.
     pub fn checked(self) -> Result<Self> {
-        if self.fits(DEPTH_MAX) {
-            Ok(self)
-        } else {
-            Err(too_deep())
+        if !self.fits(DEPTH_MAX) {
+            return Err(too_deep());
         }
+        size::check(self.bytes())?;
+        Ok(self)
     }
 
     /// Whether it has at most so many levels.

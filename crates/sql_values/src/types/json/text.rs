@@ -4,6 +4,7 @@
 //! for `json`, and messages are PostgreSQL's. It recurses, to a limit of depth.
 
 use super::super::numeric::Numeric;
+use super::super::size;
 use super::value::Json;
 use crate::error::{Result, SqlError, SqlState};
 use std::fmt::{self, Display, Write as _};
@@ -447,7 +448,11 @@ impl Json {
     }
 
     /// Appends the text over several lines, as `jsonb_pretty` has it.
-    pub fn print_pretty(&self, out: &mut String, indent: usize) {
+    ///
+    /// # Errors
+    ///
+    /// 54000 if it is too long.
+    pub fn print_pretty(&self, out: &mut String, indent: usize) -> Result<()> {
         let line = |out: &mut String, indent: usize| {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', indent));
@@ -458,7 +463,7 @@ impl Json {
                 for (place, element) in elements.iter().enumerate() {
                     out.push_str(if place > 0 { "," } else { "" });
                     line(out, indent + 4);
-                    element.print_pretty(out, indent + 4);
+                    element.print_pretty(out, indent + 4)?;
                 }
                 line(out, indent);
                 out.push(']');
@@ -470,13 +475,14 @@ impl Json {
                     line(out, indent + 4);
                     quote(out, key);
                     out.push_str(": ");
-                    value.print_pretty(out, indent + 4);
+                    value.print_pretty(out, indent + 4)?;
                 }
                 line(out, indent);
                 out.push('}');
             }
             other => other.print(out),
         }
+        size::check(out.len())
     }
 }
 

@@ -37,6 +37,20 @@ impl Json {
         Self::Object(pairs)
     }
 
+    /// Bytes that it takes in memory, besides those of long numbers.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::String(text) => text.len(),
+                Self::Array(elements) => elements.iter().map(Self::bytes).sum(),
+                Self::Object(pairs) => {
+                    let pairs = pairs.iter();
+                    pairs.map(|(key, value)| key.len() + value.bytes()).sum()
+                }
+                Self::Null | Self::Bool(_) | Self::Number(_) => 0,
+            }
+    }
+
     /// The value of a key of an object.
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {

@@ -9,6 +9,7 @@ use super::super::datum::{Datum, without_blanks};
 use super::super::function::Function;
 use super::super::function::pattern::{Case, Options, Unit, compile, like, like_bytes};
 use super::super::kind::Kind::{self, AnyNonArray, Bool, Bpchar, Bytea, Name, Text};
+use super::super::size;
 use crate::error::Result;
 
 /// The text of any value, as a cast gives it.
@@ -28,11 +29,9 @@ pub fn as_text(context: &CallContext<'_>, arguments: &[Datum], place: usize) -> 
 }
 
 /// One text after the other.
-pub fn joined(left: &str, right: &str) -> Datum {
-    let mut out = String::with_capacity(left.len() + right.len());
-    out.push_str(left);
-    out.push_str(right);
-    Datum::text(out)
+pub fn joined(left: &str, right: &str) -> Result<Datum> {
+    size::check(left.len() + right.len())?;
+    Ok(Datum::text([left, right].concat()))
 }
 
 /// Patterns see the blanks at the end of `char(n)`.
@@ -93,17 +92,19 @@ const fn by_bytes(
 /// The others.
 pub(super) const OPERATORS: &[Function] = &[
     Function::scalar("||", &[Text, Text], Text, |_, a| {
-        Ok(joined(a[0].str()?, a[1].str()?))
+        joined(a[0].str()?, a[1].str()?)
     }),
     Function::scalar("||", &[Bytea, Bytea], Bytea, |_, a| {
-        Ok(Datum::bytes([a[0].bytea()?, a[1].bytea()?].concat()))
+        let (left, right) = (a[0].bytea()?, a[1].bytea()?);
+        size::check(left.len() + right.len())?;
+        Ok(Datum::bytes([left, right].concat()))
     }),
     Function::scalar("||", &[Text, AnyNonArray], Text, |context, a| {
-        Ok(joined(a[0].str()?, as_text(context, a, 1)?.str()?))
+        joined(a[0].str()?, as_text(context, a, 1)?.str()?)
     })
     .stable(),
     Function::scalar("||", &[AnyNonArray, Text], Text, |context, a| {
-        Ok(joined(as_text(context, a, 0)?.str()?, a[1].str()?))
+        joined(as_text(context, a, 0)?.str()?, a[1].str()?)
     })
     .stable(),
     Function::scalar("~~", &[Bytea, Bytea], Bool, |_, a| {
