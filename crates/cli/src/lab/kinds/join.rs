@@ -2,9 +2,9 @@
 //! line.
 //!
 //! Points with the same relations share them. A measurement warms its scratch memory with one join,
-//! and takes the median of the joins that follow. Each of them is checked against what the generator knows. Cycles are
-//! ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures;
-//! where the processor has no steady counter there are none.
+//! and takes the median of the joins that follow. Each of them is checked against what the
+//! generator knows. Cycles are ticks of the time-stamp counter on the wall clock for a tuple of S,
+//! as in the paper's figures; where the processor has no steady counter there are none.
 
 use super::bench::command;
 use crate::args::{BenchCommand, JoinArgs};

@@ -8,8 +8,8 @@
 //! | `costs` | bytes of an insert, an update and a delete |
 //! | `join` | joins of two relations, by the options of `indelible bench join` |
 //!
-//! Where a database is loaded for a point, or relations are made, they are kept until the last round, so that the points of an
-//! experiment can take turns without being loaded each time.
+//! Databases that are loaded for a point, and relations that are made, are kept until the last
+//! round, so that the points of an experiment can take turns without being loaded each time.
 
 mod bench;
 mod costs;
