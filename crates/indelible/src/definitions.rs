@@ -335,8 +335,8 @@ pub(crate) fn leave(session: &mut Session<'_>, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Drops the copies of a table that rewrites have left unfinished: without the table they would take
-/// its place.
+/// Drops the copies of a table that rewrites have left unfinished: without the table they would
+/// take its place.
 pub(crate) fn drop_copies(session: &mut Session<'_>, table: &Table) -> Result<()> {
     let id = table.entry.id;
     let is_copy = |def: &TableDef| def.replaces == Some(id) && id < def.id;

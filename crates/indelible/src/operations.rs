@@ -533,8 +533,8 @@ impl Session<'_> {
     }
 
     /// Fails if another row, in any partition, has the row's key in a unique index whose columns do
-    /// not decide the partition. `own` is the primary key of the row that is being changed. Whatever
-    /// the isolation, nobody takes the key anywhere before the transaction has ended.
+    /// not decide the partition. `own` is the primary key of the row that is being changed.
+    /// Whatever the isolation, nobody takes the key anywhere before the transaction has ended.
     fn check_unique(&mut self, entry: &TableEntry, row: &Row, own: Option<&KeyBuf>) -> Result<()> {
         let shape = entry.current();
         let first = shape.def.primary_key[0];

@@ -5,20 +5,14 @@
 
 use crate::common::{Directory, methods, people, small_options};
 use indelible::{
-    DataType, Database, Direction, Durability, Error, Isolation, Method, Mode, Options,
-    Partitioning, Prefix, RangeStart, Table, TransactionOptions, Uniqueness, Value,
+    DataType, Database, Direction, Durability, Error, Method, Mode, Options, Partitioning, Prefix,
+    RangeStart, Table, TransactionOptions, Uniqueness, Value,
 };
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
-const LEVELS: [Isolation; 3] = [
-    Isolation::ReadCommitted,
-    Isolation::RepeatableRead,
-    Isolation::Serializable,
-];
-
 /// Runs a test on every method with one and with three partitions.
-fn everywhere(test: impl Fn(&Database)) {
+pub(crate) fn everywhere(test: impl Fn(&Database)) {
     for method in methods() {
         for partitions in [1, 3] {
             let directory = Directory::new();
@@ -47,7 +41,7 @@ fn fill(db: &Database, table: &Table, ids: std::ops::Range<i64>) {
     .unwrap();
 }
 
-fn ids(rows: &[indelible::Row]) -> Vec<i64> {
+pub(crate) fn ids(rows: &[indelible::Row]) -> Vec<i64> {
     rows.iter()
         .map(|row| row.get(0).as_i64().unwrap())
         .collect()
@@ -247,95 +241,6 @@ fn a_unique_index_holds_over_all_partitions() {
             .unwrap();
         let by_mail = table.index("by_mail").unwrap();
         assert_eq!(ids(&db.read(|r| r.find(&by_mail, "a@b")).unwrap()), [1, 2]);
-    });
-}
-
-/// Whatever the isolation, and whoever comes first: the rows with one key lie in different
-/// partitions.
-#[test]
-fn a_unique_index_holds_between_threads_at_every_isolation() {
-    everywhere(|db| {
-        let table = db
-            .create_table("users")
-            .column("id", DataType::Int64)
-            .column("mail", DataType::Int64)
-            .unique_index("by_mail", ["mail"])
-            .create()
-            .unwrap();
-        let start = std::sync::Barrier::new(2);
-        std::thread::scope(|threads| {
-            for thread in 0..2_i64 {
-                let (table, start) = (&table, &start);
-                threads.spawn(move || {
-                    for (at, isolation) in (0..).zip(LEVELS.into_iter().cycle().take(60)) {
-                        let options = TransactionOptions::new().isolation(isolation);
-                        let row = (2 * at + thread, at);
-                        start.wait();
-                        let added = db.transaction_with(&options, |t| t.insert(table, row));
-                        let is_known = match &added {
-                            Ok(()) | Err(Error::DuplicateKey { .. }) => true,
-                            Err(error) => error.should_retry(),
-                        };
-                        assert!(is_known, "{added:?}");
-                    }
-                });
-            }
-        });
-        let by_mail = table.index("by_mail").unwrap();
-        for at in 0..60_i64 {
-            let found = db.read(|r| r.find(&by_mail, at)).unwrap();
-            assert!(found.len() <= 1, "{:?}", ids(&found));
-        }
-    });
-}
-
-/// A row that another transaction has deleted, or changed, while it was about to be moved.
-#[test]
-fn a_row_is_moved_as_it_is_then() {
-    everywhere(|db| {
-        let table = db
-            .create_table("t")
-            .column("id", DataType::Int64)
-            .column("value", DataType::Int64)
-            .create()
-            .unwrap();
-        let add = |id: i64, more: i64| {
-            let mut changes = table.changes();
-            let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
-            db.transaction_with(&options, |t| {
-                let Some(row) = t.get_for_update(&table, id)? else {
-                    return Ok(false);
-                };
-                changes.set(1, row.get(1).as_i64().unwrap() + more)?;
-                t.update(&table, id, &changes)
-            })
-        };
-        let rename = |from: i64, to: i64| {
-            let mut changes = table.changes();
-            changes.set(0, to).unwrap();
-            let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
-            db.transaction_with(&options, |t| t.update(&table, from, &changes))
-        };
-        db.transaction(|t| t.insert(&table, (0_i64, 0_i64)))
-            .unwrap();
-        let added = std::thread::scope(|threads| {
-            let adding = threads.spawn(|| {
-                let mut added = 0;
-                for _ in 0..200 {
-                    for id in 0..2 {
-                        added += i64::from(add(id, 1).unwrap_or(false));
-                    }
-                }
-                added
-            });
-            for at in 0..200 {
-                let _ = rename(at % 2, (at + 1) % 2);
-            }
-            adding.join().unwrap()
-        });
-        let rows = db.read(|r| r.collect(&table, ..)).unwrap();
-        assert_eq!(rows.len(), 1);
-        assert_eq!(rows[0].get(1).as_i64(), Some(added));
     });
 }
 

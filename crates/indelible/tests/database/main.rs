@@ -10,6 +10,7 @@ mod archive;
 mod archive_partitions;
 mod backup;
 mod behaviour;
+mod closures;
 mod common;
 mod connections;
 mod creation;

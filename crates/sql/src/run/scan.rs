@@ -9,7 +9,7 @@ use super::{Operator, Run, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Nulls, Scan, Source};
 use crate::sink::Batch;
-use crate::types::function::pattern::{after_all, beginning};
+use crate::types::function::like::{after_all, beginning};
 use crate::types::{Datum, Kind, Type, storage};
 use indelible::{Direction, Prefix, Row, Value};
 use sql_rows::Columns;
@@ -285,8 +285,8 @@ fn is_open(values: &EndValues) -> bool {
             .is_none_or(|(value, is_included)| *is_included && is_least(value))
 }
 
-/// The ends of a range, or of its two parts one after the other; none if it is empty because a value
-/// is NULL.
+/// The ends of a range, or of its two parts one after the other; none if it is empty because a
+/// value is NULL.
 fn bounds(
     source: &Source,
     range: &KeyRange,

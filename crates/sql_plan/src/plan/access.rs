@@ -11,7 +11,7 @@ use super::expression::{Expr, Quantified};
 use super::node::{Access, Bound, KeyRange, Node, Nulls, Scan, Source, System};
 use super::selectivity::{share_of, share_of_index};
 use crate::types::cast::CastContext;
-use crate::types::function::pattern::beginning;
+use crate::types::function::like::beginning;
 use crate::types::operator::commutator;
 use crate::types::{Datum, Kind, Type, storage};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! The keys of an index are in the order of its values where they hold these exactly. Of long
 //! contents they hold the beginning; a sort over them has to put only those in order that share it,
-//! and hands over all others as they come. NULL is the least value of a key, which is not where most
-//! orders want it: rows with NULL in the first column are read apart then.
+//! and hands over all others as they come. NULL is the least value of a key, which is not where
+//! most orders want it: rows with NULL in the first column are read apart then.
 //!
 //! An index beside the primary key finds its rows one by one, so it gives an order only to a
 //! statement that wants few of them and tests no more conditions, or that looks up a range of it

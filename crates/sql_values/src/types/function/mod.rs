@@ -12,6 +12,7 @@ pub mod json;
 mod json_make;
 mod json_record;
 mod keyword;
+pub mod like;
 pub mod math;
 pub mod moment;
 mod moment_form;

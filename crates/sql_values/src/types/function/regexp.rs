@@ -7,7 +7,8 @@ use super::super::array::Array;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{self, Bool, Int4, Text};
 use super::super::size;
-use super::pattern::{Case, Options, compile, like_escape, similar};
+use super::like::{Case, like, like_escape};
+use super::pattern::{Options, compile, similar};
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
 use regex::{Captures, Regex};
@@ -352,10 +353,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         like_escape(a[0].str()?, a[1].str()?).map(Datum::text)
     }),
     Function::scalar("like", &[Text, Text], Bool, |_, a| {
-        super::pattern::like(a[0].str()?, a[1].str()?, Case::Sensitive).map(Datum::Bool)
+        like(a[0].str()?, a[1].str()?, Case::Sensitive).map(Datum::Bool)
     }),
     Function::scalar("notlike", &[Text, Text], Bool, |_, a| {
-        let found = super::pattern::like(a[0].str()?, a[1].str()?, Case::Sensitive)?;
+        let found = like(a[0].str()?, a[1].str()?, Case::Sensitive)?;
         Ok(Datum::Bool(!found))
     }),
 ];
