@@ -1,7 +1,7 @@
 //! Closures in several threads: the promises that each isolation keeps, on every method.
 //!
-//! Method: two threads that want the same rows, as often as they meet in a short time; whoever comes
-//! first, the rows that are there afterwards are those of a serial order.
+//! Method: two threads that want the same rows, as often as they meet in a short time; whoever
+//! comes first, the rows that are there afterwards are those of a serial order.
 
 use crate::behaviour::{everywhere, ids};
 use indelible::{DataType, Error, Isolation, TransactionOptions};

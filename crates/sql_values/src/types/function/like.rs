@@ -1,4 +1,7 @@
 //! LIKE: the match of a text or of bytes with a pattern, and the range of texts that may match.
+//!
+//! Letters are compared as they are or in small form, whatever the collation, and a text that
+//! matches always lies between the beginning of its pattern and the text after all of these.
 
 use crate::error::{Result, SqlError, SqlState};
 

@@ -1,9 +1,9 @@
 //! SIMILAR TO and regular expressions.
 //!
 //! Regular expressions are PostgreSQL's advanced ones, rewritten for the crate `regex`; SIMILAR TO
-//! is rewritten to one of these first, as PostgreSQL does. The crate has neither back references nor
-//! constraints on what surrounds a match, which are errors; of several alternatives it takes the
-//! first that matches, where PostgreSQL takes the longest.
+//! is rewritten to one of these first, as PostgreSQL does. The crate has neither back references
+//! nor constraints on what surrounds a match, which are errors; of several alternatives it takes
+//! the first that matches, where PostgreSQL takes the longest.
 
 use super::super::text_io::append;
 use super::like::{Case, escape_character};
