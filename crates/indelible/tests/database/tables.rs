@@ -430,6 +430,43 @@ fn a_rewrite_that_fails_leaves_nothing_behind() {
     }
 }
 
+/// A copy as large as the table needs as much room in the log to go as the table does. It is not
+/// there for anybody, and the database opens.
+#[test]
+fn a_copy_that_the_log_has_no_room_to_drop_is_left_to_a_later_opening() {
+    let (directory, database) = create(Method::NvLogging, 1, |options| {
+        options.node_bytes(512).ring_bytes(1)
+    });
+    let table = database
+        .create_table("t")
+        .column("id", DataType::Int64)
+        .column("text", DataType::Char { length: 200 })
+        .create()
+        .unwrap();
+    for first in 0..1000_i64 {
+        let rows = 8 * first..8 * first + 8;
+        database
+            .transaction(|t| rows.clone().try_for_each(|id| t.insert(&table, (id, "a"))))
+            .unwrap();
+    }
+    let column = Column::new("more", DataType::Int32).nullable();
+    let change = database.alter_table(&table).add_column(column, Value::Null);
+    let error = change.apply().unwrap_err();
+    assert!(error.is_out_of_space(), "{error:?}");
+    drop(table);
+    database.close().unwrap();
+    for _ in 0..2 {
+        let database = Database::open(directory.path()).unwrap();
+        let tables = database.tables();
+        assert_eq!(tables.len(), 1);
+        let table = &tables[0];
+        assert_eq!(table.definition().columns.len(), 2);
+        assert_eq!(database.read(|r| r.count(table, ..)).unwrap(), 8000);
+        drop(tables);
+        database.close().unwrap();
+    }
+}
+
 #[test]
 fn counts_and_statistics_are_there_again_and_say_when_they_are_estimates() {
     for method in METHODS {
