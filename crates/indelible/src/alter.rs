@@ -240,7 +240,7 @@ impl Database {
             session.abort();
             // If the old table may be gone, the next opening decides.
             if !is_copied || error.is_statement_error() {
-                // What stays is dropped before the table that it replaces.
+                // A copy that stays is dropped before the table that it replaces.
                 let _ = drop_copies(&mut session, table);
             }
             return Err(error);

@@ -12,7 +12,7 @@ use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
 /// Runs a test on every method with one and with three partitions.
-pub(crate) fn everywhere(test: impl Fn(&Database)) {
+fn everywhere(test: impl Fn(&Database)) {
     for method in methods() {
         for partitions in [1, 3] {
             let directory = Directory::new();

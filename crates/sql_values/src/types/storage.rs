@@ -603,15 +603,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn values_come_back_as_they_were() {
-        let settings = Settings::default();
-        let context = Context {
-            settings: &settings,
+    fn context(settings: &Settings) -> Context<'_> {
+        Context {
+            settings,
             names: &NoNames,
             transaction_start: 0,
             statement_start: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn values_come_back_as_they_were() {
+        let settings = Settings::default();
+        let context = context(&settings);
         let cases = [
             (Kind::Numeric.plain(), "1.500"),
             (Type::numeric(10, 2), "-12.30"),
@@ -663,12 +667,7 @@ mod tests {
     #[test]
     fn arrays_beyond_the_limits_are_read() {
         let settings = Settings::default();
-        let context = Context {
-            settings: &settings,
-            names: &NoNames,
-            transaction_start: 0,
-            statement_start: 0,
-        };
+        let context = context(&settings);
         let one = |lower| Dimension { length: 1, lower };
         for dimensions in [vec![one(1); 7], vec![one(i32::MAX)]] {
             let array = Datum::Array(Arc::new(Array {

@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// What a session holds of keys and tables.
+    /// The keys and the table that a session holds.
     fn held(&self, session: usize) -> Held {
         let keys = self.keys.iter();
         let own = keys.filter_map(|(key, owners)| Some((*key, *owners.get(&session)?)));
