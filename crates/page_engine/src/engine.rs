@@ -31,6 +31,8 @@ mod batch_tests;
 mod checkpoint_tests;
 mod checkpointer;
 mod checkpoints;
+#[cfg(test)]
+mod dropped_tests;
 mod group;
 mod logs;
 #[cfg(test)]
@@ -148,7 +150,11 @@ impl<P: Platform> Paged<P> {
         decide: Decide<'_>,
     ) -> Result<Self> {
         let shared = Shared::open(platform, options, axes, decide)?;
-        Self::new(Arc::new(Running::start(shared, options)))
+        let mut session = Self::new(Arc::new(Running::start(shared, options)))?;
+        if options.access == pmem::Access::Write {
+            session.free_dropped()?;
+        }
+        Ok(session)
     }
 
     /// The next session of a partition.
@@ -247,6 +253,14 @@ impl<P: Platform> Paged<P> {
         &mut self,
         change: impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<()>,
     ) -> Result<()> {
+        self.define_durably(Durability::Immediate, change)
+    }
+
+    fn define_durably(
+        &mut self,
+        durability: Durability,
+        change: impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<()>,
+    ) -> Result<()> {
         self.begin_locking(Mode::Exclusive)?;
         let result = self
             .operate(|tables, pages, _, txn| change(tables, pages, txn))
@@ -254,13 +268,30 @@ impl<P: Platform> Paged<P> {
                 // While the partition is locked: transactions that begin after the commit has
                 // released it read the definitions again.
                 self.definitions = self.shared.redefined();
-                self.commit(Durability::Immediate).map(|_| ())
+                self.commit(durability).map(|_| ())
             });
         if result.is_err() && !self.shared.is_poisoned() {
             self.abort()?;
             self.tables.reload(&self.shared.pages)?;
         }
         result
+    }
+
+    /// Frees the pages of tables and indexes that were dropped. They are gone whatever happens to
+    /// their pages, so what fails while the partition goes on (no room, damage, others in the way)
+    /// is left for the next drop or opening.
+    fn free_dropped(&mut self) -> Result<()> {
+        while self.tables.has_dropped(&self.shared.pages)? {
+            let piece = |tables: &mut Tables, pages: &Pages<_>, txn: &mut Transaction| {
+                tables.free_dropped(pages, txn)
+            };
+            match self.define_durably(Durability::None, piece) {
+                Err(error) if self.shared.is_poisoned() => return Err(error),
+                Err(_) => break,
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Starts a transaction with the partition locked and the newest definitions.
@@ -551,7 +582,8 @@ impl<P: Platform> Idle for Paged<P> {
     }
 
     fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|tables, pages, txn| tables.drop_table(pages, table, txn))
+        self.define(|tables, pages, txn| tables.drop_table(pages, table, txn))?;
+        self.free_dropped()
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
@@ -559,7 +591,8 @@ impl<P: Platform> Idle for Paged<P> {
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|tables, pages, txn| tables.drop_index(pages, table, index, txn))
+        self.define(|tables, pages, txn| tables.drop_index(pages, table, index, txn))?;
+        self.free_dropped()
     }
 
     fn checkpoint(&mut self) -> Result<()> {

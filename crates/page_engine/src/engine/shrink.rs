@@ -18,6 +18,7 @@ impl<P: Platform> Paged<P> {
     /// Moves pages and cuts the file.
     pub(super) fn shrink_file(&mut self) -> Result<Shrunk> {
         let before_bytes = self.shared.pages.pool.file().bytes()?;
+        self.free_dropped()?;
         let limit = self.shared.pages.least_end()?;
         if self.tables.trees().iter().any(|tree| tree.root >= limit) {
             self.define(|tables, pages, txn| tables.move_roots(pages, limit, txn))?;

@@ -55,12 +55,10 @@ impl<D: Directory> Pages<D> {
     /// All pages that a transaction gives up as it ends, those of trees included.
     pub(super) fn given_up(&self, txn: &Transaction, is_committed: bool) -> Result<Vec<PageId>> {
         let mut frees = txn.undone_pages.clone();
-        let mut trees = txn.undone_trees.clone();
         if is_committed {
             frees.extend_from_slice(&txn.frees);
-            trees.extend_from_slice(&txn.trees);
         }
-        for root in trees {
+        for &root in &txn.undone_trees {
             let page = self.pool.read(root)?;
             page.record_access(PageAccess::Header);
             let key_words = Header(page.bytes()).key_words();

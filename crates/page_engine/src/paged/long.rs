@@ -49,10 +49,7 @@ pub fn write<D: Directory>(
         next = id;
     }
     assert_ne!(next, PageId(0), "a long value has a first page");
-    let mut stub = [0; STUB_BYTES];
-    stub[..4].copy_from_slice(&(value.len() as u32).to_le_bytes());
-    stub[4..].copy_from_slice(&next.0.to_le_bytes());
-    Ok(stub)
+    Ok(stub_of(value.len() as u32, next))
 }
 
 /// Appends a value, from its cell or from pages of its own.
@@ -73,6 +70,17 @@ pub fn walk<D: Directory>(
     stub: &[u8],
     visit: &mut dyn FnMut(PageId, &[u8]),
 ) -> Result<()> {
+    walk_some(pages, stub, usize::MAX, visit).map(|_| ())
+}
+
+/// As [`walk`], for so many pages at most: returns the first of the others, and a stub for what is
+/// left from it on.
+pub fn walk_some<D: Directory>(
+    pages: &Pages<D>,
+    stub: &[u8],
+    most_pages: usize,
+    visit: &mut dyn FnMut(PageId, &[u8]),
+) -> Result<Option<(PageId, [u8; STUB_BYTES])>> {
     let number = |at: usize| {
         let bytes = stub.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |&bytes| u32::from_le_bytes(bytes))
@@ -83,7 +91,12 @@ pub fn walk<D: Directory>(
         let detail = "a cell names a long value that is longer than the file";
         return Err(super::change::wrong_page(&pages.pool, id, detail));
     }
+    let mut room = most_pages;
     while left > 0 {
+        if room == 0 {
+            return Ok(Some((id, stub_of(left as u32, id))));
+        }
+        room -= 1;
         let page = pages.pool.read(id)?;
         let header = Header(page.bytes());
         let bytes = header.slots();
@@ -100,7 +113,14 @@ pub fn walk<D: Directory>(
         left -= bytes;
         id = header.link();
     }
-    Ok(())
+    Ok(None)
+}
+
+fn stub_of(value_bytes: u32, first: PageId) -> [u8; STUB_BYTES] {
+    let mut stub = [0; STUB_BYTES];
+    stub[..4].copy_from_slice(&value_bytes.to_le_bytes());
+    stub[4..].copy_from_slice(&first.0.to_le_bytes());
+    stub
 }
 
 /// Notes that the pages of a value are free when the transaction ends.

@@ -43,13 +43,10 @@ impl<D: Directory> Pages<D> {
     /// Undoes a transaction back to where it stood.
     pub fn rollback(&self, txn: &mut Transaction, mark: Savepoint) -> Result<()> {
         assert!(
-            mark.entries <= txn.undo.len()
-                && mark.frees <= txn.frees.len()
-                && mark.trees <= txn.trees.len(),
+            mark.entries <= txn.undo.len() && mark.frees <= txn.frees.len(),
             "a savepoint is of another transaction"
         );
         txn.frees.truncate(mark.frees);
-        txn.trees.truncate(mark.trees);
         while txn.undo.len() > mark.entries {
             self.undo_newest(txn)?;
         }

@@ -8,6 +8,7 @@
 //! | table number, 0 | the table's definition |
 //! | table number, 1 | root of the primary tree, u32 |
 //! | table number, 2 + index number | root of the index's tree, u32 |
+//! | all bits, page | what was dropped and still has pages (`dropped`) |
 //!
 //! Roots move only as definitions change ([`Tables::move_roots`]), so the catalogue changes with
 //! those only. A failed statement leaves its changes in place; the engine undoes them to where it
@@ -20,7 +21,7 @@ use super::search_path::SearchPath;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
-use super::values::{long_pages, put_value, read_row, remove_value, replace_value};
+use super::values::{put_value, read_row, remove_value, replace_value};
 use crate::page::{PageId, Undo};
 use disk::Directory;
 use std::collections::HashMap;
@@ -249,7 +250,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops a table; its pages are free when the transaction has committed.
+    /// Drops a table. Its pages are freed later ([`Tables::free_dropped`]).
     pub fn drop_table<D: Directory>(
         &mut self,
         pages: &Pages<D>,
@@ -257,18 +258,19 @@ impl Tables {
         txn: &mut Transaction,
     ) -> Result<()> {
         let state = self.find(id)?;
-        let trees: Vec<Tree> = std::iter::once(state.primary)
-            .chain(state.secondary.iter().copied())
+        let secondary = state.secondary.iter().map(|tree| (*tree, false));
+        let trees: Vec<_> = std::iter::once((state.primary, true))
+            .chain(secondary)
             .collect();
-        let primary = state.primary;
         let names = tree_names(&state.table.def).collect::<Vec<_>>();
         for name in names.into_iter().chain([DEFINITION]) {
             let search_path = &mut SearchPath::default();
             let key = [u64::from(id.0), name];
             remove_value(pages, (self.catalogue, search_path), &key, txn)?;
         }
-        long_pages(pages, primary, &mut txn.frees)?;
-        txn.trees.extend(trees.iter().map(|tree| tree.root));
+        for tree in trees {
+            self.name_dropped(pages, tree, txn)?;
+        }
         self.states.remove(&id);
         Ok(())
     }
@@ -320,7 +322,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops a secondary index.
+    /// Drops a secondary index. Its pages are freed later, as those of a table.
     pub fn drop_index<D: Directory>(
         &mut self,
         pages: &Pages<D>,
@@ -338,7 +340,7 @@ impl Tables {
         let search_path = &mut SearchPath::default();
         remove_value(pages, (self.catalogue, search_path), &key, txn)?;
         self.put_definition(pages, &def, txn)?;
-        txn.trees.push(tree.root);
+        self.name_dropped(pages, (tree, false), txn)?;
         self.add(state);
         Ok(())
     }

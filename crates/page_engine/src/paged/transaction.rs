@@ -60,8 +60,6 @@ pub struct Transaction {
     pub undo: UndoEntries,
     /// Pages that are free when it commits.
     pub frees: Vec<PageId>,
-    /// Trees that are not needed when it commits.
-    pub trees: Vec<PageId>,
     /// Pages that are free when it ends, because what they were taken for is undone.
     pub undone_pages: Vec<PageId>,
     /// Trees that are not needed when it ends, for the same reason.
@@ -86,7 +84,6 @@ pub struct Transaction {
 pub struct Savepoint {
     pub(super) entries: usize,
     pub(super) frees: usize,
-    pub(super) trees: usize,
 }
 
 impl Transaction {
@@ -97,7 +94,6 @@ impl Transaction {
             session,
             undo: UndoEntries::default(),
             frees: Vec::new(),
-            trees: Vec::new(),
             undone_pages: Vec::new(),
             undone_trees: Vec::new(),
             taken: 0,
@@ -136,14 +132,12 @@ impl Transaction {
         Savepoint {
             entries: self.undo.len(),
             frees: self.frees.len(),
-            trees: self.trees.len(),
         }
     }
 
     /// Bytes that it holds: how it is undone, and what is freed at its end.
     pub fn bytes(&self) -> usize {
-        let pages =
-            self.frees.len() + self.trees.len() + self.undone_pages.len() + self.undone_trees.len();
+        let pages = self.frees.len() + self.undone_pages.len() + self.undone_trees.len();
         self.undo.bytes() + self.undo.len() * size_of::<usize>() + pages * size_of::<PageId>()
     }
 

@@ -37,7 +37,8 @@ impl Tables {
         self.catalogue
             .check(pages, &mut reachable, &mut report.damage);
         let mut frees = Vec::new();
-        if let Err(error) = long_pages(pages, self.catalogue, &mut frees) {
+        let long = long_pages(pages, self.catalogue, &mut frees);
+        if let Err(error) = long.and_then(|()| self.dropped_pages(pages, &mut frees)) {
             report.damage.push(error.to_string());
         }
         for state in self.states() {
