@@ -6,7 +6,7 @@ use super::access;
 use super::estimate::{LOOK_UP, estimate, touched};
 use super::expression::Expr;
 use super::method::{Push, looked_up};
-use super::node::{Access, Join, JoinKind, JoinMethod, Node};
+use super::node::{Join, JoinKind, JoinMethod, Node};
 use std::sync::Arc;
 
 /// Most joins on the right side: each is planned once more.
