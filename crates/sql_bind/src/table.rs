@@ -145,6 +145,11 @@ impl Binder<'_> {
             types,
             key,
             kept: body.kept().collect(),
+            indexes: body
+                .indexes
+                .iter()
+                .filter_map(|index| index.physical.clone())
+                .collect(),
             not_null: Arc::default(),
             computed: Arc::default(),
         })

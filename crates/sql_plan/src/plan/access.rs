@@ -9,7 +9,7 @@ use super::computed::{computed, is_never_null, seen};
 use super::estimate::{LOOK_UP, touched_by};
 use super::expression::{Expr, Quantified};
 use super::node::{Access, Bound, KeyRange, Node, Nulls, Scan, Source, System};
-use super::selectivity::{share_of, share_of_index};
+use super::selectivity::{share_of, share_of_index, share_of_value};
 use crate::types::cast::CastContext;
 use crate::types::function::like::beginning;
 use crate::types::operator::commutator;
@@ -55,6 +55,47 @@ pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
     };
     scan.condition = rest_of(&conditions, &ensured);
     scan.access = access;
+}
+
+/// The scan by each index, and by the primary key, as far as its conditions give a range there; all
+/// of the index where they give none.
+pub(super) fn by_each(scan: &Scan) -> Vec<Scan> {
+    let conditions = scan
+        .condition
+        .clone()
+        .map_or_else(Vec::new, Expr::conjuncts);
+    let source = &scan.source;
+    let way = |candidate: Candidate| {
+        let index = candidate.index.as_deref();
+        let seen = seen(source, index, &conditions)?;
+        let found = by_range(source, &candidate, &seen);
+        let mut ensured = found
+            .as_ref()
+            .map_or_else(Vec::new, |one| one.ensured.clone());
+        if let Some(computed) = computed(source, index) {
+            ensured.extend((0..conditions.len()).filter(|&at| computed.ensures(&conditions[at])));
+        }
+        let whole = Access::Range(whole_range(candidate.index.clone()));
+        Some(Scan {
+            access: found.map_or(whole, |found| found.access),
+            condition: rest_of(&conditions, &ensured),
+            ..scan.clone()
+        })
+    };
+    candidates(source).into_iter().filter_map(way).collect()
+}
+
+/// All of an index, or of the primary key.
+pub(super) fn whole_range(index: Option<String>) -> KeyRange {
+    KeyRange {
+        index,
+        prefix: Vec::new(),
+        low: None,
+        high: None,
+        pattern: None,
+        nulls: Nulls::AsKeys,
+        backward: false,
+    }
 }
 
 /// The ways by indexes that conditions make use of.
@@ -174,7 +215,9 @@ fn candidates(source: &Source) -> Vec<Candidate> {
         columns: source.key.to_vec(),
         is_unique: true,
     };
-    let others = definition.indexes.into_iter().map(|index| Candidate {
+    let known = definition.indexes.into_iter();
+    let known = known.filter(|index| source.indexes.contains(&index.name));
+    let others = known.map(|index| Candidate {
         index: Some(index.name),
         columns: index.columns,
         is_unique: index.unique,
@@ -257,6 +300,43 @@ pub(super) fn comparison<'e>(
     (is_fixed && fits(type_of(column), value.kind())).then_some((column, name, value))
 }
 
+/// As [`comparison`], also of a condition from which one follows: `a < 1 OR a = 1 AND b < 2`, as rows
+/// are compared, is true for no other rows than those with `a <= 1`.
+pub(super) fn end<'e>(
+    type_of: &dyn Fn(usize) -> Type,
+    condition: &'e Expr,
+) -> Option<(usize, &'static str, &'e Expr)> {
+    let Expr::Or(branches) = condition else {
+        return comparison(type_of, condition);
+    };
+    let (first, others) = branches.split_first()?;
+    let (column, name, value) = comparison(type_of, first)?;
+    let (is_below, with_end) = match name {
+        "<" | "<=" => (true, "<="),
+        ">" | ">=" => (false, ">="),
+        _ => return None,
+    };
+    let is_inside = |part: &Expr| {
+        comparison(type_of, part).is_some_and(|(own, name, other)| {
+            let is_fit = match name {
+                "=" => true,
+                "<" | "<=" => is_below,
+                ">" | ">=" => !is_below,
+                _ => false,
+            };
+            own == column && is_fit && other.is_same(value)
+        })
+    };
+    let follows = |branch: &Expr| match branch {
+        Expr::And(parts) => parts.iter().any(is_inside),
+        other => is_inside(other),
+    };
+    others
+        .iter()
+        .all(follows)
+        .then_some((column, with_end, value))
+}
+
 /// A value for the column, by a condition of equality.
 fn equal_to(source: &Source, column: usize, conditions: &[Expr]) -> Option<(usize, Expr)> {
     conditions.iter().enumerate().find_map(|(at, condition)| {
@@ -286,8 +366,7 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
         && is_ordered(source.column_type(next))
     {
         for condition in conditions {
-            let Some((column, name, value)) = comparison(&|at| source.column_type(at), condition)
-            else {
+            let Some((column, name, value)) = end(&|at| source.column_type(at), condition) else {
                 continue;
             };
             if column != next {
@@ -374,13 +453,8 @@ fn by_part(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Optio
     let is_fit = is_few && is_never_null(source, (index, *first), conditions);
     is_fit.then(|| Choice {
         access: Access::Range(KeyRange {
-            index: candidate.index.clone(),
-            prefix: Vec::new(),
-            low: None,
-            high: None,
-            pattern: None,
             nulls: Nulls::Skipped,
-            backward: false,
+            ..whole_range(candidate.index.clone())
         }),
         worth: 1,
         ensured: Vec::new(),
@@ -448,14 +522,14 @@ fn by_elements(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> O
 }
 
 /// The first columns are those of one of several rows, where all rows agree in some of them by
-/// other conditions.
+/// other conditions. More of the rows than the key has is tested again.
 fn by_rows(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Option<Choice> {
     conditions.iter().enumerate().find_map(|(at, condition)| {
         let Expr::Or(rows) = condition else {
             return None;
         };
-        let (mut keys, mut ensured) = (Vec::with_capacity(rows.len()), vec![at]);
-        let mut width = None;
+        let (mut keys, mut ensured) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut width, mut is_whole) = (None, true);
         for row in rows {
             let parts = row.clone().conjuncts();
             let (mut key, mut used) = (Vec::new(), 0);
@@ -470,13 +544,20 @@ fn by_rows(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Optio
                     break;
                 }
             }
-            // All of the row must be in the key, so that the key ensures it.
-            if used == 0 || used != parts.len() || *width.get_or_insert(key.len()) != key.len() {
+            if used == 0 || *width.get_or_insert(key.len()) != key.len() {
                 return None;
             }
+            is_whole &= used == parts.len();
             keys.push(key);
         }
-        let worth = 8 * width? as u32 - 1;
+        ensured.extend(is_whole.then_some(at));
+        let width = width?;
+        let columns = candidate.columns.iter().take(width);
+        let share: f64 = columns.map(|&at| share_of_value(source, at)).product();
+        if !is_whole && share * keys.len() as f64 * LOOK_UP >= 1.0 {
+            return None;
+        }
+        let worth = 8 * width as u32 - 1;
         Some(Choice {
             access: Access::Keys {
                 index: candidate.index.clone(),

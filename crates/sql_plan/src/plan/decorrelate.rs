@@ -72,13 +72,16 @@ pub(super) fn with_groups(mut node: Node, expression: &mut Expr) -> Node {
         let Some(groups) = found else {
             return node;
         };
-        node = with_method(Join {
-            kind: JoinKind::Left,
-            left: node,
-            right: push(groups.aggregate.into(), Vec::new()),
-            condition: Some(Expr::all(groups.equalities)),
-            method: JoinMethod::Loop,
-        });
+        node = with_method(
+            Join {
+                kind: JoinKind::Left,
+                left: node,
+                right: push(groups.aggregate.into(), Vec::new()),
+                condition: Some(Expr::all(groups.equalities)),
+                method: JoinMethod::Loop,
+            },
+            push,
+        );
     }
 }
 

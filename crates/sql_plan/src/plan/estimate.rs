@@ -117,7 +117,7 @@ pub(super) fn touched_by(scan: &Scan) -> f64 {
         return found;
     };
     let is_end = |part: &Expr| {
-        let compared = access::comparison(&|at| scan.source.column_type(at), part);
+        let compared = access::end(&|at| scan.source.column_type(at), part);
         compared.is_some_and(|(column, name, _)| column == next && name != "=")
     };
     let seen = seen_by(&scan.source, range.index.as_deref(), condition).into_owned();
@@ -140,6 +140,7 @@ fn of_join(join: &Join) -> f64 {
     let JoinMethod::Hash {
         left: keys,
         right: others,
+        ..
     } = &join.method
     else {
         // The rows of a look-up are those of one left row.

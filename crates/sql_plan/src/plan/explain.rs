@@ -431,6 +431,7 @@ impl<'e> Explainer<'e> {
             JoinMethod::Hash {
                 left: ones,
                 right: others,
+                ..
             } => {
                 let ones = self.list(ones, &left.names);
                 let others = self.list(others, &right.names);

@@ -114,8 +114,8 @@ fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
 
 fn improve_rest(node: Node) -> Node {
     let mut node = push(node, Vec::new());
-    access::choose_all(&mut node);
     use_orders(&mut node);
+    access::choose_all(&mut node);
     let width = node.width();
     prune(&mut node, &vec![true; width]);
     improve_inside(&mut node);
@@ -389,7 +389,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         condition: (!both.is_empty()).then(|| Expr::all(both)),
         method,
     };
-    tested(with_method(join), above)
+    tested(with_method(join, push), above)
 }
 
 /// Adds the conditions on one side of a join that follow from those on both: rows that cannot have

@@ -4,29 +4,33 @@
 //! has so few rows that reading all of the right one would cost more.
 
 use super::access;
-use super::estimate::{LOOK_UP, estimate, touched_by};
+use super::estimate::{LOOK_UP, estimate, touched, touched_by};
 use super::expression::Expr;
 use super::join_order::types_of;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Project, Scan};
+use super::rerun::run_for_each;
 use super::side::{Side, deeper, shifted, side};
 
+/// Puts conditions into a node, as far down as they go.
+pub(super) type Push = fn(Node, Vec<Expr>) -> Node;
+
 /// The join with the method that suits its conditions.
-pub(super) fn with_method(join: Join) -> Node {
+pub(super) fn with_method(join: Join, push: Push) -> Node {
     if !matches!(join.method, JoinMethod::Loop) {
         return join.into();
     }
     if join.kind == JoinKind::Inner && join.right.reads_round() && join.left.is_fixed() {
-        return round_first(join);
+        return round_first(join, push);
     }
-    chosen(join)
+    chosen(join, push)
 }
 
 /// The join with the rows of a round on its left, so that the other side is the one that is kept
 /// between rounds, or looked up.
-fn round_first(mut join: Join) -> Node {
+fn round_first(mut join: Join, push: Push) -> Node {
     let types = types_of(&join.left).zip(types_of(&join.right));
     let Some((left, right)) = types else {
-        return chosen(join);
+        return chosen(join, push);
     };
     let (before, after) = (left.len(), right.len());
     if let Some(condition) = &mut join.condition {
@@ -39,14 +43,14 @@ fn round_first(mut join: Join) -> Node {
     let others = others.map(|(at, data_type)| Expr::Column(at, data_type));
     let expressions = columns.chain(others).collect();
     Project {
-        input: chosen(join),
+        input: chosen(join, push),
         expressions,
         has_sets: false,
     }
     .into()
 }
 
-fn chosen(mut join: Join) -> Node {
+fn chosen(mut join: Join, push: Push) -> Node {
     let width = join.left.width();
     let conditions = join
         .condition
@@ -64,26 +68,26 @@ fn chosen(mut join: Join) -> Node {
             None => rest.push(condition),
         }
     }
-    if let Some(looked_up) = by_index(&join, &equalities) {
-        let Join {
-            kind,
-            left,
-            condition: _,
-            ..
-        } = join;
-        return Join {
-            kind,
-            left,
-            right: looked_up,
-            condition: (!rest.is_empty()).then(|| Expr::all(rest)),
-            method: JoinMethod::Lateral,
-        }
-        .into();
-    }
-    if !left.is_empty() {
-        join.method = JoinMethod::Hash { left, right };
+    if equalities.is_empty()
+        && let Some(looked_up) = by_range(&join, &mut rest)
+    {
+        join.right = looked_up;
+        join.method = JoinMethod::Lateral;
     }
     join.condition = (!rest.is_empty()).then(|| Expr::all(rest));
+    let inside = || run_for_each(&join, &equalities, push);
+    if let Some(looked_up) = by_index(&join, &equalities).or_else(inside) {
+        join.right = looked_up;
+        join.method = JoinMethod::Lateral;
+        return join.into();
+    }
+    if !left.is_empty() {
+        join.method = JoinMethod::Hash {
+            left,
+            right,
+            equalities,
+        };
+    }
     join.into()
 }
 
@@ -119,6 +123,41 @@ pub(super) fn has_one_hash(one: &Expr, other: &Expr) -> bool {
 /// The right side as a look-up in an index for each left row, if that is likely cheaper than
 /// reading all that it has otherwise.
 fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
+    let (looked_up, each, all) = look_up(join, equalities)?;
+    (estimate(&join.left) * (LOOK_UP + each) < all).then_some(looked_up)
+}
+
+/// As [`by_index`], in place of a table of hashes, for so many left rows of which the others are
+/// not read then.
+pub(super) fn by_index_for(join: &Join, left_rows: f64) -> Option<Node> {
+    let JoinMethod::Hash { equalities, .. } = &join.method else {
+        return None;
+    };
+    let (looked_up, each, all) = look_up(join, equalities)?;
+    (left_rows * (LOOK_UP + each) < touched(&join.left) + all).then_some(looked_up)
+}
+
+/// The right side as a range of an index for each left row, if all pairs would be more rows. The
+/// conditions that it has are taken out.
+fn by_range(join: &Join, conditions: &mut Vec<Expr>) -> Option<Node> {
+    let stays = |one: &Expr| Expr::has_query(one) || Expr::has_volatile(one);
+    let moved: Vec<Expr> = conditions
+        .iter()
+        .filter(|one| !stays(one))
+        .cloned()
+        .collect();
+    let (looked_up, each, all) = look_up(join, &moved)?;
+    let rows = estimate(&join.left);
+    let is_less = rows * (LOOK_UP + each) < all + rows * estimate(&join.right);
+    is_less.then(|| {
+        conditions.retain(stays);
+        looked_up
+    })
+}
+
+/// The right side as a look-up for each left row, the rows that each one looks at, and the rows of
+/// the other way.
+fn look_up(join: &Join, equalities: &[Expr]) -> Option<(Node, f64, f64)> {
     let Node::Scan(scan) = &join.right else {
         return None;
     };
@@ -137,13 +176,13 @@ fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
     looked.condition = looked.condition.map(deeper);
     access::choose(&mut looked, outer.collect());
     access::choose(&mut alone, Vec::new());
-    let (rows, each) = (estimate(&join.left), touched_by(&looked));
+    let each = touched_by(&looked);
     let all = touched_by(&alone) + estimate(&alone.into());
-    (reads_left(&looked) && rows * (LOOK_UP + each) < all).then(|| looked.into())
+    reads_left(&looked).then(|| (looked.into(), each, all))
 }
 
 /// Whether a look-up's key has a value of the left row.
-fn reads_left(looked: &Scan) -> bool {
+pub(super) fn reads_left(looked: &Scan) -> bool {
     let mut access = looked.access.clone();
     let mut reads = false;
     let walked = access.walk(0, &mut |part, depth| {
@@ -155,7 +194,7 @@ fn reads_left(looked: &Scan) -> bool {
 }
 
 /// A condition over both rows as one of the right row, with the left one as the next outer row.
-fn looked_up(mut condition: Expr, width: usize) -> Expr {
+pub(super) fn looked_up(mut condition: Expr, width: usize) -> Expr {
     let walked = condition.walk(0, &mut |part, depth| {
         match part {
             Expr::Column(at, data_type) if depth == 0 => {

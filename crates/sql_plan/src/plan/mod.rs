@@ -49,6 +49,7 @@ mod partition_hash;
 mod point;
 mod print;
 mod prune;
+mod rerun;
 mod selectivity;
 mod side;
 mod unnest;

@@ -201,6 +201,7 @@ fn sides(join: &mut Join, read: &[bool]) -> Renumbering {
     if let JoinMethod::Hash {
         left: keys,
         right: others,
+        ..
     } = &join.method
     {
         for key in keys {
@@ -221,6 +222,7 @@ fn sides(join: &mut Join, read: &[bool]) -> Renumbering {
     if let JoinMethod::Hash {
         left: keys,
         right: others,
+        ..
     } = &mut join.method
     {
         of_left.renumber(keys);

@@ -100,6 +100,9 @@ pub struct Source {
     pub key: Arc<[usize]>,
     /// Columns of keys, each with the one below that has its values as they were written.
     pub kept: Arc<[(usize, usize)]>,
+    /// Names below of the indexes that the catalogue has. The table has others while a transaction
+    /// that makes or drops one is open.
+    pub indexes: Arc<[String]>,
     /// The columns that refuse NULL, where a plan may read their indexes.
     pub not_null: Arc<[usize]>,
     /// Indexes whose keys are computed, likewise.
@@ -340,6 +343,8 @@ pub enum JoinMethod {
         left: Vec<Expr>,
         /// The keys over a right row, in the same order.
         right: Vec<Expr>,
+        /// The conditions that the keys stand for, over both rows, until the method is settled.
+        equalities: Vec<Expr>,
     },
 }
 

@@ -6,28 +6,40 @@
 //! most orders want it: rows with NULL in the first column are read apart then.
 //!
 //! An index beside the primary key finds its rows one by one, so it gives an order only to a
-//! statement that wants few of them and tests no more conditions, or that looks up a range of it
-//! anyway. Its keys have the primary key behind their columns.
+//! statement that looks up a range of it anyway, or that wants so few of them that reading on until
+//! they are found, past rows that other conditions leave out, costs less than a sort of all. A join
+//! may look up its right side for these few instead of keeping it in a table. The keys of such an
+//! index have the primary key behind their columns.
 
-use super::access::{columns_of, has_beginning, is_ordered};
-use super::computed::{computed, is_never_null, seen, seen_by};
-use super::estimate::LOOK_UP;
+use super::access::{self, columns_of, has_beginning, is_ordered, whole_range};
+use super::computed::{computed, is_never_null, seen_by};
+use super::estimate::{LOOK_UP, different, estimate, touched_by};
 use super::expression::Expr;
+use super::method::by_index_for;
 use super::node::{
-    Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Nulls, Scan, Sort, SortKey,
-    Source, Wanted,
+    Access, Aggregate, Join, JoinKind, JoinMethod, KeyRange, Limit, Node, Nulls, Scan, Sort,
+    SortKey, Source, Wanted,
 };
-use super::selectivity::rows_of;
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
 
 /// Rows of a table for which either way will do.
 const SMALL: f64 = 1000.0;
 
+/// Most ends of indexes that are read in place of all rows.
+const ENDS_MAX: usize = 8;
+
+/// Rows that a statement wants which says so by a parameter.
+const UNKNOWN: f64 = 100.0;
+
+/// For each row after a filter that many before it, as [`estimate`] has it.
+const FILTERED: f64 = 4.0;
+
 /// For each key of an order the bytes by which the rows are in it, as in [`Sort::presorted`].
 type Presorted = Vec<Option<usize>>;
 
-/// Lets indexes give orders, in all parts of a plan.
+/// Lets indexes give orders, in all parts of a plan whose scans have no index for their conditions
+/// yet, and settles the methods of joins.
 pub(super) fn use_orders(node: &mut Node) {
     if let Node::Sort(sort) = node {
         let sort = Arc::make_mut(sort);
@@ -37,7 +49,25 @@ pub(super) fn use_orders(node: &mut Node) {
             *node = std::mem::replace(&mut sort.input, Node::nothing());
         }
     } else if let Node::Aggregate(aggregate) = node {
-        read_end(Arc::make_mut(aggregate));
+        if (2..=ENDS_MAX).contains(&aggregate.calls.len()) {
+            if let Some(ends) = read_ends(aggregate) {
+                *node = ends;
+            }
+        } else {
+            read_end(Arc::make_mut(aggregate));
+        }
+    } else if let Node::Limit(limit) = node
+        && let Some(count) = limit.count.clone()
+    {
+        // Any order will do.
+        let skipped = limit.offset.clone();
+        let wanted = Some(Wanted { count, skipped }.rows());
+        give_order(&mut Arc::make_mut(limit).input, &[], wanted);
+    }
+    if let Node::Join(join) = node
+        && let JoinMethod::Hash { equalities, .. } = &mut Arc::make_mut(join).method
+    {
+        equalities.clear();
     }
     let visited = node.inputs(&mut |input, _| {
         use_orders(input);
@@ -51,8 +81,7 @@ impl Wanted {
     fn rows(&self) -> f64 {
         let of = |part: &Expr| match part {
             Expr::Constant(Datum::Int8(rows), _) => *rows as f64,
-            // Few, as nobody asks for all of them like that.
-            _ => 1.0,
+            _ => UNKNOWN,
         };
         of(&self.count) + self.skipped.as_ref().map_or(0.0, of)
     }
@@ -63,22 +92,54 @@ fn is_exact(presorted: &Presorted) -> bool {
     presorted.iter().all(Option::is_none)
 }
 
+/// As [`read_end`], of several of them: each reads its own row.
+fn read_ends(aggregate: &Aggregate) -> Option<Node> {
+    let mut input = aggregate.input.clone();
+    let mut is_stable = true;
+    let walked = input.walk(0, &mut |part, _| {
+        is_stable &= !part.has_volatile();
+        Ok(is_stable)
+    });
+    if walked.is_err() || !is_stable {
+        return None;
+    }
+    let mut ends = aggregate.calls.iter().map(|call| {
+        let mut one = Aggregate {
+            input: input.clone(),
+            keys: aggregate.keys.clone(),
+            calls: vec![call.clone()],
+        };
+        read_end(&mut one).then(|| Node::from(one))
+    });
+    let first = ends.next()??;
+    ends.try_fold(first, |left, right| {
+        let both = Join {
+            kind: JoinKind::Inner,
+            left,
+            right: right?,
+            condition: None,
+            method: JoinMethod::Loop,
+        };
+        Some(both.into())
+    })
+}
+
 /// `min` or `max` of all rows is that of the first one in the order; NULL is that of no row, and
-/// comes last.
-fn read_end(aggregate: &mut Aggregate) {
+/// comes last. Whether it is read so.
+fn read_end(aggregate: &mut Aggregate) -> bool {
     let [call] = aggregate.calls.as_slice() else {
-        return;
+        return false;
     };
     let descends = match call.function.function.name {
         "min" => false,
         "max" => true,
-        _ => return,
+        _ => return false,
     };
     let [argument] = call.arguments.as_slice() else {
-        return;
+        return false;
     };
     if !aggregate.keys.is_empty() || call.filter.is_some() || is_read_once(&aggregate.input) {
-        return;
+        return false;
     }
     let key = SortKey {
         expression: argument.clone(),
@@ -87,7 +148,7 @@ fn read_end(aggregate: &mut Aggregate) {
     };
     let keys = vec![key];
     let Some(presorted) = give_order(&mut aggregate.input, &keys, Some(1.0)) else {
-        return;
+        return false;
     };
     let mut input = std::mem::replace(&mut aggregate.input, Node::nothing());
     let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
@@ -110,23 +171,56 @@ fn read_end(aggregate: &mut Aggregate) {
         ties: None,
     }
     .into();
+    true
 }
 
 /// Whether a scan finds one row at most.
 fn is_read_once(node: &Node) -> bool {
-    matches!(node, Node::Scan(scan) if super::access::is_unique(scan))
+    let Node::Scan(scan) = node else {
+        return false;
+    };
+    access::is_unique(&chosen(scan))
 }
 
 /// Makes a node give its rows in an order, so many of them if not all are wanted; none, and nothing
 /// has changed, if it cannot.
 fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> Option<Presorted> {
     match node {
+        Node::Scan(_) if keys.is_empty() => Some(Vec::new()),
         Node::Scan(scan) => {
-            let (access, presorted) = ordered(scan, keys, wanted)?;
-            Arc::make_mut(scan).access = access;
+            let (ordered, presorted) = ordered(scan, keys, wanted)?;
+            *scan = Arc::new(ordered);
             Some(presorted)
         }
-        Node::Filter(plan) => give_order(&mut Arc::make_mut(plan).input, keys, wanted),
+        Node::Filter(plan) => {
+            let wanted = wanted.map(|rows| rows * FILTERED);
+            give_order(&mut Arc::make_mut(plan).input, keys, wanted)
+        }
+        Node::Distinct(plan) if plan.on.is_none() => {
+            let width = plan.input.width();
+            let place = |key: &SortKey| match &key.expression {
+                Expr::Column(at, _) => Some(*at),
+                _ => None,
+            };
+            let places: Vec<usize> = keys.iter().filter_map(place).collect();
+            if !(0..width).all(|at| places.contains(&at)) {
+                return None;
+            }
+            let values = places.iter().map(|&at| different(&plan.input, at));
+            let values: Option<Vec<f64>> = values.collect();
+            let rows = estimate(&plan.input);
+            let each = rows / values?.iter().product::<f64>().min(rows);
+            let mut input = plan.input.clone();
+            let presorted = give_order(&mut input, keys, wanted.map(|wanted| wanted * each))?;
+            if !is_exact(&presorted) {
+                return None;
+            }
+            // Equal rows come one after the other.
+            let plan = Arc::make_mut(plan);
+            plan.input = input;
+            plan.on = Some(keys.iter().map(|key| key.expression.clone()).collect());
+            Some(presorted)
+        }
         Node::Project(plan) if !plan.has_sets => {
             let below = keys.iter().map(|key| match &key.expression {
                 Expr::Column(at, _) => plan.expressions.get(*at).map(|expression| SortKey {
@@ -139,59 +233,112 @@ fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> Option<
             give_order(&mut Arc::make_mut(plan).input, &below?, wanted)
         }
         Node::Join(join) => {
-            // Look-ups read the left rows one after the other; a table of hashes that is too large
-            // puts them into files.
-            let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
             let width = join.left.width();
             let is_left = |key: &SortKey| key.expression.columns_are_below(width);
-            let is_one_pass = matches!(join.method, JoinMethod::Lateral);
-            if !keeps_order || !is_one_pass || !keys.iter().all(is_left) {
+            let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
+            if !keeps_order || !keys.iter().all(is_left) {
                 return None;
             }
-            give_order(&mut Arc::make_mut(join).left, keys, wanted)
+            let wanted = wanted.map(|rows| rows * left_rows_for_one(join));
+            // Look-ups read the left rows one after the other; a table of hashes that is too large
+            // puts them into files.
+            let looked_up = match &join.method {
+                JoinMethod::Lateral => None,
+                _ => Some(by_index_for(join, wanted?)?),
+            };
+            let join = Arc::make_mut(join);
+            let presorted = give_order(&mut join.left, keys, wanted)?;
+            if let Some(looked_up) = looked_up {
+                join.right = looked_up;
+                join.method = JoinMethod::Lateral;
+            }
+            Some(presorted)
         }
         _ => None,
     }
 }
 
-/// The way to the rows of a scan that has the order.
-fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<(Access, Presorted)> {
-    let source = &scan.source;
-    let backward = keys.first()?.descends;
-    if keys.iter().any(|key| key.descends != backward) {
-        return None;
+/// About the number of left rows that a join reads for one of its rows.
+fn left_rows_for_one(join: &Arc<Join>) -> f64 {
+    let rows = estimate(&Node::Join(Arc::clone(join))).max(1.0);
+    (estimate(&join.left) / rows).max(1.0)
+}
+
+/// A scan with the index that suits its conditions, if it has none yet.
+fn chosen(scan: &Scan) -> Scan {
+    let mut scan = scan.clone();
+    if let Access::All { backward: false } = scan.access
+        && scan.condition.is_some()
+    {
+        access::choose(&mut scan, Vec::new());
     }
-    let conditions = scan
-        .condition
-        .clone()
-        .map_or_else(Vec::new, Expr::conjuncts);
-    match &scan.access {
-        Access::All { .. } => {
-            if let Some((_, presorted)) = order_by(source, (None, 0), keys, &conditions) {
-                return Some((Access::All { backward }, presorted));
-            }
-            if !wanted.is_some_and(|rows| is_few(rows, source)) {
-                return None;
-            }
-            let definition = source.table.definition();
-            let mut indexes = definition.indexes.iter().map(|index| &index.name);
-            indexes.find_map(|index| {
-                let whole = KeyRange {
-                    index: Some(index.clone()),
-                    prefix: Vec::new(),
-                    low: None,
-                    high: None,
-                    pattern: None,
-                    nulls: Nulls::AsKeys,
-                    backward,
-                };
-                let is_fit = gives_all(source, index, &conditions);
-                is_fit.then(|| ordered_range(source, &whole, keys, &conditions))?
-            })
+    scan
+}
+
+/// The scan in an order: by the index that suits its conditions, or by another one where so few of
+/// its rows are wanted that this costs less.
+fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<(Scan, Presorted)> {
+    let plain = chosen(scan);
+    let by_plain = in_order(&plain, keys);
+    let Some(wanted) = wanted else {
+        return by_plain;
+    };
+    let mut best: Option<(f64, (Scan, Presorted))> = None;
+    let mut ways: Vec<Scan> = Vec::new();
+    if matches!(scan.access, Access::All { backward: false }) {
+        ways = access::by_each(scan);
+    }
+    let others = ways.iter().filter_map(|way| in_order(way, keys));
+    for (way, presorted) in by_plain.into_iter().chain(others) {
+        let share = wanted / estimate(&way.clone().into());
+        let cost = cost_of(&way) * share.min(1.0);
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, (way, presorted)));
         }
-        Access::Range(range) => ordered_range(source, range, keys, &conditions),
-        _ => None,
     }
+    let (cost, way) = best?;
+    let sorted = estimate(&plain.clone().into());
+    let all = match &plain.access {
+        Access::All { .. } => (cost_of(&plain) + sorted).max(SMALL),
+        _ => cost_of(&plain) + sorted,
+    };
+    (cost < all).then_some(way)
+}
+
+/// The cost of reading a scan to its end, in rows that are read one after the other.
+fn cost_of(scan: &Scan) -> f64 {
+    let each = match &scan.access {
+        Access::All { .. } => 1.0,
+        Access::Range(range) if range.index.is_none() => 1.0,
+        _ => LOOK_UP,
+    };
+    touched_by(scan) * each
+}
+
+/// The scan so that it has the order, if its access can.
+fn in_order(scan: &Scan, keys: &[SortKey]) -> Option<(Scan, Presorted)> {
+    let source = &scan.source;
+    let conditions = scan.condition.clone();
+    let conditions = conditions.map_or_else(Vec::new, Expr::conjuncts);
+    let (access, presorted) = match &scan.access {
+        Access::All { .. } => {
+            let whole = whole_range(None);
+            let (access, presorted) = ordered_range(source, &whole, keys, &conditions)?;
+            let backward = is_backward(&access);
+            (Access::All { backward }, presorted)
+        }
+        Access::Range(range) => ordered_range(source, range, keys, &conditions)?,
+        _ => return None,
+    };
+    let scan = Scan {
+        access,
+        ..scan.clone()
+    };
+    Some((scan, presorted))
+}
+
+fn is_backward(access: &Access) -> bool {
+    matches!(access, Access::Range(range) if range.backward)
 }
 
 /// A range of an index in the order, if its rows come in it.
@@ -204,11 +351,30 @@ fn ordered_range(
     if !has_beginning(range.pattern.as_ref()) {
         return None;
     }
+    let index = range.index.as_deref();
     let has_null = usize::from(range.nulls == Nulls::Only);
-    let index = (range.index.as_deref(), range.prefix.len() + has_null);
-    let (nulls, presorted) = order_by(source, index, keys, conditions)?;
+    let columns = columns_of(source, index);
+    // All rows of the range have the same values there.
+    let fixed = columns.get(..range.prefix.len() + has_null)?;
+    let is_fixed = |key: &SortKey| {
+        let seen = seen_by(source, index, &key.expression);
+        matches!(&*seen, Expr::Column(own, _) if fixed.contains(own))
+    };
+    let others = keys.iter().filter(|key| !is_fixed(key)).cloned();
+    let others: Vec<SortKey> = others.collect();
+    let backward = others.first().is_some_and(|key| key.descends);
+    if others.iter().any(|key| key.descends != backward) {
+        return None;
+    }
+    let (nulls, found) = order_by(source, (index, fixed.len()), &others, conditions)?;
+    let mut found = found.into_iter();
+    let presorted = keys.iter().map(|key| match is_fixed(key) {
+        true => None,
+        false => found.next().flatten(),
+    });
+    let presorted = presorted.collect();
     let range = KeyRange {
-        backward: keys.first()?.descends,
+        backward,
         nulls: match range.nulls {
             Nulls::Skipped | Nulls::Only => range.nulls,
             _ => nulls,
@@ -216,18 +382,6 @@ fn ordered_range(
         ..range.clone()
     };
     Some((Access::Range(range), presorted))
-}
-
-/// Whether looking up so many rows costs less than reading all of a table.
-fn is_few(rows: f64, source: &Source) -> bool {
-    rows * LOOK_UP <= rows_of(source).max(SMALL)
-}
-
-/// Whether the rows that an index has are those for which conditions are true.
-fn gives_all(source: &Source, index: &str, conditions: &[Expr]) -> bool {
-    let computed = computed(source, Some(index));
-    let ensures = |condition| computed.is_some_and(|one| one.ensures(condition));
-    conditions.iter().all(ensures) && seen(source, Some(index), conditions).is_some()
 }
 
 /// How an index, or the primary key, has the keys of an order, which is that of its columns after

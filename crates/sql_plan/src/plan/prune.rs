@@ -93,6 +93,7 @@ fn prune_join(join: &mut Join, needed: &[bool]) {
         JoinMethod::Hash {
             left: keys,
             right: others,
+            ..
         } => {
             for key in keys {
                 key.columns(&mut note);

@@ -37,7 +37,7 @@ pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
         condition: Some(join_condition),
         method: JoinMethod::Loop,
     };
-    (with_method(join), None)
+    (with_method(join, push), None)
 }
 
 /// The rows of `EXISTS` without the conditions that read the row, and those conditions over both.

@@ -6,7 +6,7 @@
 
 use super::expression::{Expr, Pending, SubqueryTest};
 use super::modify::{Change, Conflict, MergeAction};
-use super::node::{Access, FrameEnd, JoinMethod, Node, SortKey};
+use super::node::{Access, FrameEnd, Join, JoinMethod, Node, SortKey};
 use crate::error::Result;
 use indelible::TableId;
 use std::sync::Arc;
@@ -332,15 +332,7 @@ impl Node {
             Self::Functions(plan) => walk_all(&mut Arc::make_mut(plan).calls, depth, visit),
             Self::Filter(plan) => Arc::make_mut(plan).condition.walk(depth, visit),
             Self::Project(plan) => walk_all(&mut Arc::make_mut(plan).expressions, depth, visit),
-            Self::Join(plan) => {
-                let plan = Arc::make_mut(plan);
-                walk_option(plan.condition.as_mut(), depth, visit)?;
-                if let JoinMethod::Hash { left, right } = &mut plan.method {
-                    walk_all(left, depth, visit)?;
-                    walk_all(right, depth, visit)?;
-                }
-                Ok(())
-            }
+            Self::Join(plan) => walk_join(Arc::make_mut(plan), depth, visit),
             Self::Aggregate(plan) => {
                 let plan = Arc::make_mut(plan);
                 walk_all(&mut plan.keys, depth, visit)?;
@@ -378,6 +370,21 @@ impl Node {
             Self::Modify(plan) => walk_modify(Arc::make_mut(plan), depth, visit),
         }
     }
+}
+
+fn walk_join(plan: &mut Join, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    walk_option(plan.condition.as_mut(), depth, visit)?;
+    if let JoinMethod::Hash {
+        left,
+        right,
+        equalities,
+    } = &mut plan.method
+    {
+        walk_all(left, depth, visit)?;
+        walk_all(right, depth, visit)?;
+        walk_all(equalities, depth, visit)?;
+    }
+    Ok(())
 }
 
 fn walk_window(

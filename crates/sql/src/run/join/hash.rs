@@ -134,7 +134,7 @@ impl HashRun {
 
     fn keys(&self) -> (&[Expr], &[Expr]) {
         match &self.plan.method {
-            JoinMethod::Hash { left, right } => (left, right),
+            JoinMethod::Hash { left, right, .. } => (left, right),
             _ => (&[], &[]),
         }
     }
