@@ -140,6 +140,17 @@ impl HostState {
     /// Whether foreign keys are looked at when rows of a table change.
     pub(crate) fn keeps_references(&self, table: u32) -> bool {
         let role = self.variables.get("session_replication_role");
+    /// All settings with their values, by name, with the modes of the transaction.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let mut all = self.variables.all();
+        for (mode, value) in self.modes {
+            if let Ok(at) = all.binary_search_by(|(name, _)| name.as_str().cmp(mode)) {
+                value.clone_into(&mut all[at].1);
+            }
+        }
+        all
+    }
+
         !self.disabled.contains(&table) && role != Some("replica")
     }
 
