@@ -243,10 +243,12 @@ impl Session {
         parsed: &Parsed,
         statement: &Statement,
     ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
-        let places = LineIndex::new(&parsed.text);
+        if let Statement::Query(query) = statement {
+            must_read(&query.body)?;
+        }
         let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        let (database, places) = (self.sql.database(), &*parsed.places);
+        let mut binder = Binder::new(&environment.names, database, environment.context(), places);
         binder.declare(&self.outer.0);
         let bound = binder.cursor(statement)?;
         let (mut plan, tracked) = bound.ok_or_else(|| SqlError::internal("a query has a plan"))?;
