@@ -90,6 +90,8 @@ pub struct Parsed {
     pub statement: Arc<Statement>,
     /// The text that it was read from, which positions in errors refer to.
     pub text: Arc<str>,
+    /// The lines of the text, which all of its statements share.
+    pub places: Arc<LineIndex>,
     /// The statement, if the parser does not know it; `statement` stands for nothing then.
     pub own: Option<Arc<Own>>,
     /// Whether it nests so deeply that it needs a large stack.
@@ -121,11 +123,11 @@ pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
 }
 
 fn parse_any(text: &str) -> Result<Vec<Parsed>> {
-    let places = LineIndex::new(text);
-    let tokens = tokens::tokens(text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
-    let tokens = literal::joined(tokens)?;
-    let tokens = atomic::bodies_as_texts(tokens, text, &places);
     let text: Arc<str> = text.into();
+    let places = Arc::new(LineIndex::new(Arc::clone(&text)));
+    let tokens = tokens::tokens(&text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let tokens = literal::joined(tokens)?;
+    let tokens = atomic::bodies_as_texts(tokens, &text, &places);
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
         if tokens.iter().all(is_blank) {
@@ -149,6 +151,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
             own: own.map(Arc::new),
             is_deep,
             text: Arc::clone(&text),
+            places: Arc::clone(&places),
             is_move: rewrite::is_move(tokens),
             deferrable: rewrite::deferrable(tokens),
         });
@@ -210,7 +213,7 @@ pub fn stored_text(part: &impl ToString) -> String {
     let Ok(tokens) = tokens::tokens(&text) else {
         return text;
     };
-    let places = LineIndex::new(&text);
+    let places = LineIndex::new(text.as_str());
     let mut stored = text.clone();
     let mut is_type = false;
     for token in &tokens {

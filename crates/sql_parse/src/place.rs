@@ -4,28 +4,27 @@
 //! characters of each, from 1.
 
 use sqlparser::tokenizer::{Location, Span};
+use std::sync::Arc;
 
 /// The lines of a text.
 #[derive(Clone, Debug, Default)]
 pub struct LineIndex {
-    text: String,
+    text: Arc<str>,
     /// For each line the byte and the character with which it begins, from 0.
     lines: Vec<(usize, usize)>,
 }
 
 impl LineIndex {
     /// The places of a text.
-    pub fn new(text: &str) -> Self {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
         let mut lines = vec![(0, 0)];
         for (characters, (byte, character)) in text.char_indices().enumerate() {
             if character == '\n' {
                 lines.push((byte + 1, characters + 1));
             }
         }
-        Self {
-            text: text.to_owned(),
-            lines,
-        }
+        Self { text, lines }
     }
 
     /// The text.

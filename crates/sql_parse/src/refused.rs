@@ -12,6 +12,12 @@ pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
     if words.is(0, "COPY") {
         return delimiter(&words);
     }
+    if words.is(0, "ALTER") {
+        return altered(&words);
+    }
+    if words.is_any(0, &["GRANT", "REVOKE"]) {
+        return privileges(&words);
+    }
     if !words.is(0, "CREATE") {
         return None;
     }
@@ -34,6 +40,34 @@ pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
         return Some(SqlError::unsupported("an argument VARIADIC", instead));
     }
     None
+}
+
+/// The error of a change of the database other than its settings, or of the server.
+fn altered(words: &Words<'_>) -> Option<SqlError> {
+    if words.is(1, "SYSTEM") {
+        let instead = "Write the setting into the server's file, or use ALTER DATABASE ... SET.";
+        return Some(SqlError::unsupported("ALTER SYSTEM", instead));
+    }
+    if words.is(1, "DATABASE") && !words.is_any(3, &["SET", "RESET"]) {
+        let instead = "The database has the owner and the name that it was made with.";
+        return Some(SqlError::unsupported("this ALTER DATABASE", instead));
+    }
+    None
+}
+
+/// The error of privileges on a kind of objects that have none here.
+fn privileges(words: &Words<'_>) -> Option<SqlError> {
+    let kinds = ["TYPE", "DOMAIN", "LANGUAGE", "TABLESPACE", "PARAMETER"];
+    let on = (1..words.len()).find(|at| words.is(*at, "ON"))?;
+    let kind = kinds.into_iter().find(|kind| words.is(on + 1, kind))?;
+    // A table may have such a name.
+    let has_name = matches!(words.token(on + 2), Some(Token::Word(_)));
+    if !has_name || words.is_any(on + 2, &["TO", "FROM"]) {
+        return None;
+    }
+    let instead = "Leave it out: all roles may use types and languages.";
+    let feature = format!("GRANT and REVOKE of privileges ON {kind}");
+    Some(SqlError::unsupported(feature, instead))
 }
 
 /// The error of a delimiter of several characters.

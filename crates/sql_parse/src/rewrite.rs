@@ -13,6 +13,8 @@
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
+//! | `GROUP` in `ALTER` and `DROP` | `ROLE`, `GRANT` and `REVOKE` |
+//! | `ENCRYPTED PASSWORD`, `SYSID` of a role | `PASSWORD`, nothing |
 //! | `TEMP` of `GRANT` and `REVOKE` | `TEMPORARY` |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
 //! | a materialized view's `WITH NO DATA` | an option of a marked name |
@@ -63,6 +65,7 @@ mod frame;
 mod merge;
 mod null_test;
 mod query;
+mod role;
 mod row;
 mod search;
 mod table;
@@ -137,12 +140,17 @@ pub(crate) fn deferrable(tokens: &[TokenWithSpan]) -> Option<bool> {
 /// The tokens of a statement as the parser is to read them.
 pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let mut words = Words::new(tokens);
+    let kinds = ["ROLE", "USER", "GROUP"];
+    if words.is_any(0, &["CREATE", "ALTER"]) && words.is_any(1, &kinds) {
+        words.role_options();
+    }
     match words.word(0).as_str() {
         "FETCH" | "MOVE" => words.fetch(),
         "BEGIN" | "START" | "SET" => words.modes(),
         "CREATE" | "ALTER" | "DROP" if words.is(1, "USER") && !words.is(2, "MAPPING") => {
             words.user();
         }
+        "ALTER" | "DROP" if words.is(1, "GROUP") => words.group(),
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
         "GRANT" | "REVOKE" => {
             let before = (1..words.len()).take_while(|at| !words.is(*at, "ON"));
@@ -257,16 +265,6 @@ impl<'t> Words<'t> {
             }
         }
         self.len()
-    }
-
-    /// A user is a role; a new one may log in if the statement says nothing else.
-    fn user(&mut self) {
-        self.replace(1..2, &[Token::make_keyword("ROLE")]);
-        let says_it = (2..self.len()).any(|at| self.is_any(at, &["LOGIN", "NOLOGIN"]));
-        if self.is(0, "CREATE") && !says_it {
-            let end = self.len();
-            self.replace(end..end, &[Token::make_keyword("LOGIN")]);
-        }
     }
 
     /// `FETCH` and `MOVE` with all of their words.

@@ -1,12 +1,14 @@
 //! Verifiers of passwords: SCRAM-SHA-256, in the form that PostgreSQL stores.
 //!
 //! A verifier proves to the server that a client knows the password, and to the client that the
-//! server knows the verifier; neither follows from the other (RFC 5802, RFC 7677). The password is
-//! taken as its UTF-8 bytes; preparation by `SASLprep` changes no password of ASCII letters.
+//! server knows the verifier; neither follows from the other (RFC 5802, RFC 7677). Clients hash the
+//! password as `SASLprep` prepares it, so that one is hashed here; one that it refuses is taken as
+//! it is.
 
-use crate::types::function::to_base64 as base64;
+use crate::types::function::{from_base64, to_base64 as base64};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 
 /// Rounds of the password's hash, PostgreSQL's default.
@@ -16,19 +18,45 @@ const PREFIX: &str = "SCRAM-SHA-256$";
 
 type Key = [u8; 32];
 
-/// The verifier of a password with a new salt; a text that is one already stays.
-pub fn verifier(password: &str) -> String {
-    if password.starts_with(PREFIX) {
-        return password.to_owned();
+/// The verifier of a password with a new salt; a text that is one already stays. None for the MD5
+/// hash of a password, with which it cannot be checked.
+pub fn verifier(password: &str) -> Option<String> {
+    if is_verifier(password) {
+        return Some(password.to_owned());
+    }
+    if is_md5(password) {
+        return None;
     }
     // A salt has to differ from all others, and need not be secret.
     let salt: Vec<u8> = (0..2)
         .flat_map(|place| RandomState::new().hash_one(place).to_le_bytes())
         .collect();
-    verifier_with(password, &salt, ROUNDS)
+    Some(verifier_with(password, &salt, ROUNDS))
+}
+
+/// Whether a text has all parts of a verifier.
+fn is_verifier(text: &str) -> bool {
+    let parts = || {
+        let (how, keys) = text.strip_prefix(PREFIX)?.split_once('$')?;
+        let ((rounds, salt), (stored, server)) = (how.split_once(':')?, keys.split_once(':')?);
+        let rounds: u32 = rounds.parse().ok()?;
+        let is_key = |text| from_base64(text).is_ok_and(|key| key.len() == Key::default().len());
+        Some(rounds > 0 && from_base64(salt).is_ok() && is_key(stored) && is_key(server))
+    };
+    parts() == Some(true)
+}
+
+/// Whether a text has the form in which PostgreSQL keeps the MD5 hash of a password.
+fn is_md5(text: &str) -> bool {
+    let digits = text.strip_prefix("md5");
+    digits.is_some_and(|digits| {
+        let mut bytes = digits.bytes();
+        digits.len() == 32 && bytes.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 fn verifier_with(password: &str, salt: &[u8], rounds: u32) -> String {
+    let password = stringprep::saslprep(password).unwrap_or(Cow::Borrowed(password));
     let salted = salted(password.as_bytes(), salt, rounds);
     let stored = Sha256::digest(hmac(&salted, &[b"Client Key"]));
     let server = hmac(&salted, &[b"Server Key"]);
@@ -85,9 +113,26 @@ mod tests {
 
     #[test]
     fn a_verifier_stays_as_it_is() {
-        let made = verifier("secret");
+        let made = verifier("secret").unwrap();
         assert!(made.starts_with("SCRAM-SHA-256$4096:"));
-        assert_eq!(verifier(&made), made);
-        assert_ne!(verifier("secret"), made);
+        assert_eq!(verifier(&made).unwrap(), made);
+        assert_ne!(verifier("secret").unwrap(), made);
+        // A text that only begins like one is a password.
+        let other = verifier("SCRAM-SHA-256$bad").unwrap();
+        assert!(other.starts_with("SCRAM-SHA-256$4096:"));
+    }
+
+    #[test]
+    fn a_hash_by_md5_is_no_password() {
+        assert_eq!(verifier("md5d1e0f5a2b3c4968778695a4b3c2d1e0f"), None);
+        assert!(verifier("md5d1e0f5a2b3c4968778695a4b3c2d1e0F").is_some());
+        assert!(verifier("md5").is_some());
+    }
+
+    #[test]
+    fn passwords_are_prepared_as_clients_do() {
+        let made = |password: &str| verifier_with(password, b"salt", 1);
+        assert_eq!(made("pa\u{aa}ss\u{2168}"), made("paassIX"));
+        assert_ne!(made("a\u{7}"), made("a"));
     }
 }

@@ -20,5 +20,6 @@ mod plans;
 mod scratch;
 mod scripts;
 mod spill;
+mod taken_roles;
 mod typed;
 mod waits;

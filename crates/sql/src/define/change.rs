@@ -28,6 +28,11 @@ impl Session {
         self.connection
             .lock_table(&table, TableLock::Exclusive, wait)?;
         self.sql.refresh(&mut self.environment.names.catalog);
+        let role = self.environment.names.role;
+        if self.catalog().role_name(role).is_none() {
+            let message = format!("role {role} was concurrently dropped");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
         self.transaction.defines = true;
         // The transaction has defined nothing before its savepoints, and others may have.
         for savepoint in &mut self.transaction.savepoints {

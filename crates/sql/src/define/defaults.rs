@@ -54,6 +54,7 @@ pub(super) fn settings(session: &mut Session, written: &SessionDefaults) -> Resu
         Some(role) => session.roles_named(std::slice::from_ref(role))?[0],
         None => 0,
     };
+    super::role::check_not_reserved(role)?;
     if let Some(database) = &written.database {
         session.check_database(database)?;
     }
@@ -361,7 +362,7 @@ impl Session {
 }
 
 /// The word of a kind of objects in messages.
-fn word_of(kind: char) -> &'static str {
+pub(super) fn word_of(kind: char) -> &'static str {
     match kind {
         'r' => "relation",
         'S' => "sequence",

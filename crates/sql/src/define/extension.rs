@@ -10,8 +10,13 @@ use crate::sink::Completion;
 use sql_parse::ident_text;
 use sqlparser::ast::{CreateExtension, DropExtension};
 
-/// Extensions whose functions are built in: name, version, and comment.
-pub(crate) const BUILT_IN: [(&str, &str, &str); 2] = [
+/// Extensions whose functions and views are built in: name, version, and comment.
+pub(crate) const BUILT_IN: [(&str, &str, &str); 3] = [
+    (
+        "pg_stat_statements",
+        "1.10",
+        "track planning and execution statistics of all SQL statements executed",
+    ),
     ("pgcrypto", "1.3", "cryptographic functions"),
     (
         "uuid-ossp",

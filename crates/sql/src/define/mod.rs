@@ -56,6 +56,7 @@ pub(crate) use extension::{BUILT_IN, LANGUAGE};
 pub(crate) use role::no_role;
 pub(crate) use view::{executed, query_of_table, select_into, table_of_select};
 
+use crate::catalog::CHECKPOINT;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -181,7 +182,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         Own::DropMissing(missing) => drop::drop_missing(session, missing),
         Own::Checkpoint => {
             let role = session.environment.names.role;
-            if !session.catalog().is_superuser(role) {
+            if !session.catalog().has_rights_of(role, CHECKPOINT) {
                 let message =
                     "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
                 return Err(role::refused(message));

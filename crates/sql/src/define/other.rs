@@ -46,7 +46,7 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
         Statement::Discard { object_type } => match object_type {
             DiscardObject::ALL => {
                 session.must_be_alone("DISCARD ALL")?;
-                session.reset_everything();
+                session.reset_everything()?;
                 session.drop_temporary()?;
                 "DISCARD ALL"
             }
@@ -152,9 +152,7 @@ impl Session {
     /// Fails if others belong to the transaction of a statement which cannot be undone.
     fn must_be_alone(&self, command: &str) -> Result<()> {
         let place = match () {
-            () if self.transaction.is_block() || self.is_together => {
-                "run inside a transaction block"
-            }
+            () if self.is_in_block() => "run inside a transaction block",
             () if self.transaction.has_read => "be executed within a pipeline",
             () => return Ok(()),
         };
@@ -228,7 +226,7 @@ impl Session {
     }
 
     fn lock_tables(&mut self, lock: &Lock) -> Result<()> {
-        if !self.transaction.is_block() {
+        if !self.is_in_block() {
             let message = "LOCK TABLE can only be used in transaction blocks";
             return Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
         }

@@ -2,7 +2,11 @@
 //!
 //! Messages and their conditions are PostgreSQL's.
 
-use crate::catalog::{Attribute, Body, Defaults, EVERYONE, OWNER, Object, Oid, RoleBody};
+use super::defaults::word_of;
+use super::drop::label_of;
+use crate::catalog::{
+    Attribute, Body, Defaults, EVERYONE, OWNER, Object, Oid, RoleBody, predefined_name,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -53,6 +57,9 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
     Ok(Some(Completion::new(command)))
 }
 
+/// Objects that the error of a role that cannot be dropped names at most.
+const NEEDS_MAX: usize = 100;
+
 /// Drops roles.
 pub(super) fn drop(
     session: &mut Session,
@@ -79,6 +86,16 @@ pub(super) fn drop(
 pub(crate) fn no_role(name: &str) -> SqlError {
     let message = format!("role \"{name}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+/// Fails for a role that is there from the beginning, which nobody alters.
+pub(super) fn check_not_reserved(role: Oid) -> Result<()> {
+    let Some(name) = predefined_name(role) else {
+        return Ok(());
+    };
+    let message = format!("role name \"{name}\" is reserved");
+    let error = SqlError::new(SqlState("42939"), message);
+    Err(error.detail("Cannot alter reserved roles."))
 }
 
 pub(super) fn refused(message: impl Into<String>) -> SqlError {
@@ -182,7 +199,7 @@ impl Session {
         Ok(())
     }
 
-    fn role_of(&self, create: &CreateRole) -> Result<RoleBody> {
+    fn role_of(&mut self, create: &CreateRole) -> Result<RoleBody> {
         let mut body = RoleBody::new();
         let attributes = [
             (Attribute::Superuser, create.superuser),
@@ -205,7 +222,7 @@ impl Session {
             body.valid_until = self.moment_of(moment)?;
         }
         if let Some(password) = &create.password {
-            body.verifier = verifier_of(password)?;
+            body.verifier = self.verifier_of(password)?;
         }
         Ok(body)
     }
@@ -214,6 +231,7 @@ impl Session {
         self.begin_definition()?;
         let mut name = ident_text(name);
         let role = self.role_of_word(&name)?;
+        check_not_reserved(role)?;
         if let Some(own) = self.catalog().role_name(role) {
             own.clone_into(&mut name);
         }
@@ -273,7 +291,7 @@ impl Session {
         self.put_role(role, &new_name, body)
     }
 
-    fn change_role(&self, body: &mut RoleBody, option: &RoleOption) -> Result<()> {
+    fn change_role(&mut self, body: &mut RoleBody, option: &RoleOption) -> Result<()> {
         match option {
             RoleOption::SuperUser(has) => body.set(Attribute::Superuser, *has),
             RoleOption::Inherit(has) => body.set(Attribute::Inherit, *has),
@@ -284,7 +302,7 @@ impl Session {
             RoleOption::BypassRLS(has) => body.set(Attribute::BypassRowSecurity, *has),
             RoleOption::ConnectionLimit(limit) => body.connection_limit = number_of(limit)?,
             RoleOption::ValidUntil(moment) => body.valid_until = self.moment_of(moment)?,
-            RoleOption::Password(password) => body.verifier = verifier_of(password)?,
+            RoleOption::Password(password) => body.verifier = self.verifier_of(password)?,
         }
         Ok(())
     }
@@ -319,6 +337,12 @@ impl Session {
             let message = "current user cannot be dropped";
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
         }
+        if predefined_name(role).is_some() {
+            let message =
+                format!("cannot drop role {name} because it is required by the database system");
+            let state = SqlState::DEPENDENT_OBJECTS_STILL_EXIST;
+            return Err(SqlError::new(state, message));
+        }
         if role == self.environment.host.session_role {
             let message = "session user cannot be dropped";
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
@@ -327,27 +351,12 @@ impl Session {
             self.may_change(body, "drop")?;
         }
         let catalog = Arc::clone(self.catalog());
-        let is_named = catalog.objects().any(|object| match &object.body {
-            Body::Access(access) => {
-                let mut grants = access.grants.iter();
-                access.owner == role
-                    || grants.any(|grant| [grant.grantee, grant.grantor].contains(&role))
-            }
-            Body::Defaults(body) => match &body.of {
-                Defaults::Objects { grants, .. } => {
-                    body.role == role || grants.iter().any(|grant| grant.grantee == role)
-                }
-                Defaults::Settings { .. } => false,
-            },
-            _ => false,
-        });
-        if is_named {
+        let needs = self.needs_of_role(role);
+        if !needs.is_empty() {
             let message =
                 format!("role \"{name}\" cannot be dropped because some objects depend on it");
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                message,
-            ));
+            let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+            return Err(error.detail(needs[..needs.len().min(NEEDS_MAX)].join("\n")));
         }
         for object in catalog.objects() {
             if let Body::Role(body) = &object.body
@@ -360,6 +369,53 @@ impl Session {
         }
         self.forget_defaults(role)?;
         self.remove(role)
+    }
+
+    /// The objects that a role owns or has privileges for, as an error tells them.
+    fn needs_of_role(&self, role: Oid) -> Vec<String> {
+        let (names, catalog) = (&self.environment.names, self.catalog());
+        let needs = catalog.objects().filter_map(|object| {
+            let (owner, grants, label) = match &object.body {
+                Body::Access(access) => {
+                    let of = catalog.object(access.object);
+                    let label = match of {
+                        Some(of) => label_of(names, of),
+                        None => format!("database {}", self.environment.host.database),
+                    };
+                    (access.owner, &access.grants, label)
+                }
+                Body::Defaults(body) => {
+                    let Defaults::Objects {
+                        schema,
+                        kind,
+                        grants,
+                    } = &body.of
+                    else {
+                        return None;
+                    };
+                    let owner = catalog.role_name(body.role).unwrap_or("?");
+                    let within = catalog.object(*schema).map(|schema| &schema.name);
+                    let within = within.map(|schema| format!(" in schema {schema}"));
+                    let label = format!(
+                        "default privileges on new {}s belonging to role {owner}{}",
+                        word_of(*kind),
+                        within.unwrap_or_default()
+                    );
+                    (body.role, grants, label)
+                }
+                _ => return None,
+            };
+            if owner == role {
+                return Some(format!("owner of {label}"));
+            }
+            let mut roles = grants
+                .iter()
+                .flat_map(|grant| [grant.grantee, grant.grantor]);
+            roles
+                .any(|one| one == role)
+                .then(|| format!("privileges for {label}"))
+        });
+        needs.collect()
     }
 
     /// Makes a role a member of another one.
@@ -398,6 +454,24 @@ impl Session {
             body.members.remove(at);
         }
         self.put_role(role, &name, body)
+    }
+
+    /// The form in which a password is kept; none for no password, and for one that cannot be
+    /// checked.
+    fn verifier_of(&mut self, password: &Password) -> Result<Option<String>> {
+        let Password::Password(text) = password else {
+            return Ok(None);
+        };
+        let text = literal(text)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let verifier = verifier(&text);
+        if verifier.is_none() {
+            let message = "MD5 hashes of passwords are not supported: the role has no password until it is set anew";
+            self.environment.host.warning(SqlState::WARNING, message);
+        }
+        Ok(verifier)
     }
 
     /// The roles that a statement names as members.
@@ -440,16 +514,6 @@ impl Session {
         }
         self.may_change(&body, "alter")?;
         Ok((role, name, body))
-    }
-}
-
-fn verifier_of(password: &Password) -> Result<Option<String>> {
-    match password {
-        Password::NullPassword => Ok(None),
-        Password::Password(text) => {
-            let text = literal(text)?;
-            Ok((!text.is_empty()).then(|| verifier(&text)))
-        }
     }
 }
 

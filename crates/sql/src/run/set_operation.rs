@@ -17,6 +17,7 @@ pub(super) fn build_operation(plan: &Arc<SetOperation>) -> Box<dyn Operator> {
     let plan = Arc::clone(plan);
     if plan.kind == SetKind::Union {
         return Box::new(Union {
+            width: plan.left.width(),
             plan,
             inputs,
             at: 0,
@@ -34,6 +35,8 @@ pub(super) fn build_operation(plan: &Arc<SetOperation>) -> Box<dyn Operator> {
 
 struct Union {
     plan: Arc<SetOperation>,
+    /// Columns of its rows: the plan of many inputs is as deep as they are many.
+    width: usize,
     inputs: [Box<dyn Operator>; 2],
     at: usize,
     /// The rows handed over, unless all are.
@@ -43,7 +46,7 @@ struct Union {
 
 impl Operator for Union {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(self.plan.left.width());
+        out.reset(self.width);
         while let Some(input) = self.inputs.get_mut(self.at) {
             run.check()?;
             if self.plan.all {

@@ -4,7 +4,6 @@
 //! its statement ended now, so a check that is still put off keeps its row.
 
 use super::Session;
-use super::control::needs_block;
 use crate::catalog::{Body, Constraint, Deferral, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::run::{State, look_again};
@@ -15,11 +14,7 @@ impl Session {
     /// Puts off the checks of constraints, or makes up for them now. Outside of a block that ends
     /// with the statement.
     pub(crate) fn set_constraints(&mut self, names: Option<&[Path]>, deferred: bool) -> Result<()> {
-        if !self.transaction.is_block() {
-            let warning = needs_block("SET CONSTRAINTS");
-            let host = &mut self.environment.host;
-            host.warning(warning.state, warning.message);
-        }
+        self.warn_outside_block("SET CONSTRAINTS");
         let chosen = names.map(|names| {
             let mut constraints = Vec::new();
             for name in names {

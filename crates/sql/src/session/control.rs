@@ -12,7 +12,7 @@ use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Deferred, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
 use sql_parse::{Own, Parsed, ident_text};
-use sql_values::setting::isolation_named;
+use sql_values::setting::{default_of, isolation_named, shown_value};
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -285,7 +285,12 @@ impl Session {
             Block::Idle => {
                 self.begin(Block::Open)?;
             }
-            Block::Implicit => self.transaction.block = Block::Open,
+            Block::Implicit => {
+                // The statements before it may have read, and then no block begins.
+                self.set_modes(modes)?;
+                self.transaction.block = Block::Open;
+                return Ok(());
+            }
             Block::Open => {
                 let message = "there is already a transaction in progress";
                 self.environment
@@ -314,16 +319,57 @@ impl Session {
                 }
             }
         }
+        self.change_modes(isolation, name, access)
+    }
+
+    /// Gives the open transaction a mode by the setting that shows it; its default if there is no
+    /// value. Outside of transactions the value is checked only: the next one has modes of its own.
+    pub(super) fn set_mode(&mut self, setting: &str, value: Option<&str>) -> Result<()> {
+        let value = value.or(default_of(setting)).unwrap_or_default();
+        let shown = shown_value(setting, value)?;
+        if self.transaction.block == Block::Idle {
+            return Ok(());
+        }
+        let (isolation, name, access, _) = self.transaction.modes();
+        match setting {
+            "transaction_isolation" => {
+                let (isolation, name) = isolation_named(&shown).unwrap_or((isolation, name));
+                self.change_modes(isolation, name, access)
+            }
+            "transaction_read_only" => {
+                let access = if shown == "on" {
+                    Mode::ReadOnly
+                } else {
+                    Mode::ReadWrite
+                };
+                self.change_modes(isolation, name, access)
+            }
+            _ => self.set_defers(shown == "on"),
+        }
+    }
+
+    fn change_modes(
+        &mut self,
+        isolation: Isolation,
+        name: &'static str,
+        access: Mode,
+    ) -> Result<()> {
         let is_so = name == self.transaction.isolation_name;
         if is_so && access == self.transaction.access {
             return Ok(());
         }
-        let has_begun = self.transaction.has_read
-            || self.transaction.defines
-            || !self.transaction.savepoints.is_empty();
+        let (has_begun, is_inside) = (self.has_begun(), self.is_in_savepoint());
         let message = match access {
-            _ if !has_begun => None,
-            _ if !is_so => Some("SET TRANSACTION ISOLATION LEVEL must be called before any query"),
+            _ if !has_begun && !is_inside => None,
+            _ if !is_so && has_begun => {
+                Some("SET TRANSACTION ISOLATION LEVEL must be called before any query")
+            }
+            _ if !is_so => {
+                Some("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+            }
+            Mode::ReadWrite if is_inside => {
+                Some("cannot set transaction read-write mode inside a read-only transaction")
+            }
             Mode::ReadWrite => Some("transaction read-write mode must be set before any query"),
             Mode::ReadOnly => {
                 // The session refuses changes; the connection need not know.
@@ -339,6 +385,28 @@ impl Session {
         self.transaction.access = access;
         let access = self.access_below(access);
         Ok(self.connection.change_modes(isolation, access)?)
+    }
+
+    /// Makes the open transaction `DEFERRABLE` or not, before it has read anything.
+    pub(super) fn set_defers(&mut self, defers: bool) -> Result<()> {
+        let message = if self.is_in_savepoint() {
+            "SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction"
+        } else if self.has_begun() {
+            "SET TRANSACTION [NOT] DEFERRABLE must be called before any query"
+        } else {
+            self.transaction.defers = defers;
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    /// Whether the transaction has looked at anything, or changed it.
+    fn has_begun(&self) -> bool {
+        self.transaction.has_read || self.transaction.defines
+    }
+
+    fn is_in_savepoint(&self) -> bool {
+        !self.transaction.savepoints.is_empty()
     }
 
     /// Begins the transaction of the connection.
@@ -380,6 +448,21 @@ impl Session {
         };
         self.chain(chain, modes)?;
         Ok(command)
+    }
+
+    /// Whether statements that follow are of the same transaction: in a block, and in a text of
+    /// several statements.
+    pub(crate) fn is_in_block(&self) -> bool {
+        self.transaction.is_block() || self.is_together
+    }
+
+    /// Warns of a command that means nothing where its transaction ends with it.
+    pub(super) fn warn_outside_block(&mut self, command: &str) {
+        if !self.is_in_block() {
+            let warning = needs_block(command);
+            let host = &mut self.environment.host;
+            host.warning(warning.state, warning.message);
+        }
     }
 
     /// Warns of a statement that ends a block where there is none.

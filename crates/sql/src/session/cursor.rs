@@ -17,7 +17,8 @@ use sql_bind::{Binder, Tracked, not_updatable, type_named};
 use sql_parse::{LineIndex, Parsed, ident_text, object_name};
 use sql_rows::{SegmentCache, Store};
 use sqlparser::ast::{
-    CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, Statement, ValueWithSpan,
+    CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, SetExpr, Statement,
+    ValueWithSpan,
 };
 use std::sync::Arc;
 
@@ -185,7 +186,7 @@ impl Session {
         };
         let name = names.first().map(ident_text).unwrap_or_default();
         let is_held = *hold == Some(true);
-        if !is_held && !self.transaction.is_block() {
+        if !is_held && !self.is_in_block() {
             return Err(needs_block("DECLARE CURSOR"));
         }
         if is_held && !query.locks.is_empty() {
@@ -243,10 +244,12 @@ impl Session {
         parsed: &Parsed,
         statement: &Statement,
     ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
-        let places = LineIndex::new(&parsed.text);
+        if let Statement::Query(query) = statement {
+            must_read(&query.body)?;
+        }
         let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        let (database, places) = (self.sql.database(), &*parsed.places);
+        let mut binder = Binder::new(&environment.names, database, environment.context(), places);
         binder.declare(&self.outer.0);
         let bound = binder.cursor(statement)?;
         let (mut plan, tracked) = bound.ok_or_else(|| SqlError::internal("a query has a plan"))?;
@@ -687,6 +690,19 @@ fn number(value: &ValueWithSpan) -> Result<i64> {
 pub(super) fn no_cursor(name: &str) -> SqlError {
     let message = format!("cursor \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}
+
+/// Fails for a change of rows, which is no query of a cursor.
+fn must_read(body: &SetExpr) -> Result<()> {
+    let word = match body {
+        SetExpr::Insert(_) => "INSERT",
+        SetExpr::Update(_) => "UPDATE",
+        SetExpr::Delete(_) => "DELETE",
+        SetExpr::Merge(_) => "MERGE",
+        _ => return Ok(()),
+    };
+    let message = format!("syntax error at or near \"{word}\"");
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 /// The error of a cursor whose query changes rows.

@@ -113,10 +113,9 @@ impl Session {
         parsed: &Parsed,
         prepare: impl FnOnce(&mut Binder<'_>),
     ) -> Result<Option<Arc<Plan>>> {
-        let places = LineIndex::new(&parsed.text);
         let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        let (database, places) = (self.sql.database(), &*parsed.places);
+        let mut binder = Binder::new(&environment.names, database, environment.context(), places);
         prepare(&mut binder);
         let cursors = |cursor: &str, table: Oid, name: &str| self.cursor_row(cursor, (table, name));
         binder.with_cursors(&cursors);

@@ -151,6 +151,8 @@ impl Session {
                     login_role: role,
                     session_role: role,
                     session_roles: Undo::default(),
+                    set_role: None,
+                    set_roles: Undo::default(),
                     disabled: Arc::default(),
                     disabled_before: Undo::default(),
                     peer,

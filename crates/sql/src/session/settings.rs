@@ -7,7 +7,7 @@ use super::Session;
 use crate::catalog::OWNER;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Listen, may_see, parts_of, quoted, unknown_setting};
+use crate::state::{Listen, Transaction, may_see, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
 use sql_values::setting::is_operators;
@@ -45,8 +45,8 @@ impl Session {
 
     /// Forgets what the session has kept, but its temporary objects: settings, prepared statements,
     /// portals and all cursors.
-    pub(crate) fn reset_everything(&mut self) {
-        self.environment.host.session_role = self.environment.host.login_role;
+    pub(crate) fn reset_everything(&mut self) -> Result<()> {
+        self.set_session_role(None, false)?;
         self.reset_all();
         self.prepared.clear();
         self.environment.host.statements.clear();
@@ -56,6 +56,7 @@ impl Session {
         self.connection.advisory_unlock_all();
         self.environment.host.disabled = Arc::default();
         self.environment.host.announced.listens.push(Listen::EndAll);
+        Ok(())
     }
 
     /// Sets all settings to their defaults.
@@ -70,17 +71,21 @@ impl Session {
     pub(super) fn undo_settings(&mut self, level: usize) {
         let environment = &mut self.environment;
         let host = &mut environment.host;
-        let role = host.session_roles.undo(level);
+        let (role, set_role) = (host.session_roles.undo(level), host.set_roles.undo(level));
+        let has_roles = role.is_some() || set_role.is_some();
+        host.session_role = role.unwrap_or(host.session_role);
+        host.set_role = set_role.unwrap_or(host.set_role);
         let disabled = host.disabled_before.undo(level);
         host.disabled = disabled.unwrap_or_else(|| Arc::clone(&host.disabled));
         let has_any = host.variables.undo(&mut environment.settings, level);
-        self.apply_restored(has_any, role);
+        self.apply_restored(has_any || has_roles);
     }
 
     /// Makes the changes of settings since higher levels have begun those of this one.
     pub(super) fn release_settings(&mut self, level: usize) {
         let host = &mut self.environment.host;
         host.session_roles.release(level);
+        host.set_roles.release(level);
         host.disabled_before.release(level);
         host.variables.release(level);
         host.variables.enter(level);
@@ -94,18 +99,18 @@ impl Session {
         }
         let environment = &mut self.environment;
         let host = &mut environment.host;
-        let role = host.session_roles.commit();
+        let (role, set_role) = (host.session_roles.commit(), host.set_roles.commit());
+        let has_roles = role.is_some() || set_role.is_some();
+        host.session_role = role.unwrap_or(host.session_role);
+        host.set_role = set_role.unwrap_or(host.set_role);
         host.disabled_before.commit();
         let has_any = host.variables.commit(&mut environment.settings);
-        self.apply_restored(has_any, role);
+        self.apply_restored(has_any || has_roles);
     }
 
-    /// Lets settings take effect that have got earlier values back, and the role of the session.
-    fn apply_restored(&mut self, has_any: bool, role: Option<u32>) {
-        if let Some(role) = role {
-            self.environment.host.session_role = role;
-        }
-        if has_any || role.is_some() {
+    /// Lets settings and roles take effect, if any has got an earlier value back.
+    fn apply_restored(&mut self, has_any: bool) {
+        if has_any {
             self.show_application();
             self.apply_role();
         }
@@ -119,11 +124,12 @@ impl Session {
                 values,
                 ..
             } => {
-                let is_local = *scope == Some(ContextModifier::Local);
+                let is_local = self.is_local(*scope == Some(ContextModifier::Local));
                 self.set_values(&setting_name(variable), values, is_local)?;
             }
             Set::SetTimeZone { local, value } => {
-                self.set_values("timezone", std::slice::from_ref(value), *local)?;
+                let is_local = self.is_local(*local);
+                self.set_values("timezone", std::slice::from_ref(value), is_local)?;
             }
             Set::SetNames { charset_name, .. } => {
                 self.set_variable("client_encoding", Some(&charset_name.value), false)?;
@@ -133,12 +139,9 @@ impl Session {
                 session: false,
                 snapshot: None,
             } => {
-                if self.transaction.is_block() {
+                self.warn_outside_block("SET TRANSACTION");
+                if self.is_in_block() {
                     self.set_modes(modes)?;
-                } else {
-                    let message = "SET TRANSACTION can only be used in transaction blocks";
-                    let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
-                    self.environment.host.warning(state, message);
                 }
             }
             Set::SetTransaction {
@@ -150,7 +153,7 @@ impl Session {
                 context_modifier,
                 role_name,
             } => {
-                let is_local = *context_modifier == Some(ContextModifier::Local);
+                let is_local = self.is_local(*context_modifier == Some(ContextModifier::Local));
                 let name = role_name.as_ref().map(ident_text);
                 self.set_variable("role", name.as_deref(), is_local)?;
             }
@@ -173,6 +176,14 @@ impl Session {
         Ok(Completion::new("SET"))
     }
 
+    /// Whether a change is for the transaction alone, with a warning where that ends with it.
+    fn is_local(&mut self, is_local: bool) -> bool {
+        if is_local {
+            self.warn_outside_block("SET LOCAL");
+        }
+        is_local
+    }
+
     /// `SET TRANSACTION` and its kin with `DEFERRABLE`, which the parser does not see.
     pub(super) fn set_deferrable(&mut self, parsed: &Parsed) -> Result<()> {
         match (&*parsed.statement, parsed.deferrable) {
@@ -180,10 +191,7 @@ impl Session {
                 let value = if defers { "on" } else { "off" };
                 self.set_variable("default_transaction_deferrable", Some(value), false)
             }
-            (_, Some(defers)) => {
-                self.transaction.defers = defers;
-                Ok(())
-            }
+            (_, Some(defers)) => self.set_defers(defers),
             (_, None) => Ok(()),
         }
     }
@@ -282,14 +290,18 @@ impl Session {
         if name.eq_ignore_ascii_case("session_authorization") {
             return self.set_session_role(value, is_local);
         }
-        if name.eq_ignore_ascii_case("role") {
-            self.check_role(value)?;
+        if let Some(mode) = mode_setting(name) {
+            return self.set_mode(mode, value);
+        }
+        let is_role = name.eq_ignore_ascii_case("role");
+        if is_role {
+            self.set_role(value, is_local)?;
         }
         let environment = &mut self.environment;
         let variables = &mut environment.host.variables;
         variables.keep(name, is_local);
         variables.set(&mut environment.settings, name, value)?;
-        if name.eq_ignore_ascii_case("role") {
+        if is_role {
             self.apply_role();
             return Ok(());
         }
@@ -308,25 +320,33 @@ impl Session {
         host.peer.show(|shown| shown.application_name = name);
     }
 
-    /// Fails unless the session may take a role.
-    fn check_role(&self, name: Option<&str>) -> Result<()> {
-        let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("none")) else {
-            return Ok(());
+    /// Takes a role, if the session may; without a name the one that it has begun with. It is kept
+    /// by its number: the name may go, or be another role's, while the session has it.
+    fn set_role(&mut self, name: Option<&str>, is_local: bool) -> Result<()> {
+        let name = name.or(self.environment.host.variables.begun("role"));
+        let role = match name.filter(|name| !name.eq_ignore_ascii_case("none")) {
+            None => None,
+            Some(name) => {
+                let role = self.catalog().role_named(name);
+                let role = role.ok_or_else(|| crate::define::no_role(name))?;
+                if !self.may_become(self.environment.host.session_role, role) {
+                    let message = format!("permission denied to set role \"{name}\"");
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
+                Some(role)
+            }
         };
-        let role = self.catalog().role_named(name);
-        let role = role.ok_or_else(|| crate::define::no_role(name))?;
-        if self.may_become(self.environment.host.session_role, role) {
-            return Ok(());
-        }
-        let message = format!("permission denied to set role \"{name}\"");
-        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+        let host = &mut self.environment.host;
+        let level = host.variables.level();
+        host.set_roles.keep(level, is_local, host.set_role);
+        host.set_role = role;
+        Ok(())
     }
 
-    /// Gives the session the privileges of the role that is set.
+    /// Gives the session the privileges of the role that is set. One that was dropped has none.
     pub(super) fn apply_role(&mut self) {
-        let name = self.environment.host.variables.get("role");
-        let role = name.and_then(|name| self.catalog().role_named(name));
-        let role = role.unwrap_or(self.environment.host.session_role);
+        let host = &self.environment.host;
+        let role = host.set_role.unwrap_or(host.session_role);
         self.environment.names.role = role;
         self.apply_search_path();
         let is_superuser = self.catalog().is_superuser(role);
@@ -390,7 +410,7 @@ impl Session {
     fn show(&mut self, name: &str, sink: &mut dyn RowSink) -> Result<Completion> {
         let columns = shown_columns(name);
         if name.eq_ignore_ascii_case("all") {
-            let all = self.environment.host.variables.all();
+            let all = self.environment.host.settings();
             let names = &self.environment.names;
             let rows = all
                 .into_iter()
@@ -468,6 +488,13 @@ pub(super) fn texts(
         sink.rows(&batch, context)?;
     }
     Ok(Completion::new("SHOW"))
+}
+
+/// The setting that shows a mode of the transaction, if a name is that of one.
+fn mode_setting(name: &str) -> Option<&'static str> {
+    let mut modes = Transaction::idle().shown().into_iter();
+    let found = modes.find(|(mode, _)| mode.eq_ignore_ascii_case(name));
+    found.map(|(mode, _)| mode)
 }
 
 fn setting_name(name: &ObjectName) -> String {

@@ -5,8 +5,7 @@
 
 use super::describe::number;
 use super::host::HostCall;
-use crate::catalog::DATABASE;
-use crate::catalog::{Body, Object};
+use crate::catalog::{Body, DATABASE, Object, SIGNAL_BACKEND};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{self, Int4, Text};
@@ -143,15 +142,17 @@ impl HostCall<'_> {
         Ok(Datum::text(""))
     }
 
-    /// Sessions are ended by superusers, and by members of their roles.
+    /// Sessions are ended by superusers, and by members of their roles and of `pg_signal_backend`.
     fn may_end(&self, number: i32, what: &str) -> Result<()> {
         let (catalog, role) = (&self.names.catalog, self.names.role);
         let Some(peer) = self.session.sql.registry.peer(number) else {
             return Ok(());
         };
         let other = peer.shown().role;
-        let is_member = catalog.memberships(role, true).contains(&other);
-        if catalog.is_superuser(role) || (is_member && !catalog.is_superuser(other)) {
+        let may = |right| catalog.has_rights_of(role, right);
+        if catalog.is_superuser(role)
+            || !catalog.is_superuser(other) && (may(other) || may(SIGNAL_BACKEND))
+        {
             return Ok(());
         }
         let message =

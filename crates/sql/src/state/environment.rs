@@ -93,6 +93,9 @@ pub(crate) struct HostState {
     pub(crate) session_role: u32,
     /// Roles that it acted as before the changes of the transaction.
     pub(crate) session_roles: Undo<u32>,
+    /// The role that `SET ROLE` has given it, and those from before the changes of the transaction.
+    pub(crate) set_role: Option<u32>,
+    pub(crate) set_roles: Undo<Option<u32>>,
     /// Tables whose foreign keys the session does not look at, and those of before the changes of
     /// the transaction.
     pub(crate) disabled: Arc<BTreeSet<u32>>,
@@ -137,6 +140,17 @@ pub(crate) struct ShownStatement {
 }
 
 impl HostState {
+    /// All settings with their values, by name, with the modes of the transaction.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let mut all = self.variables.all();
+        for (mode, value) in self.modes {
+            if let Ok(at) = all.binary_search_by(|(name, _)| name.as_str().cmp(mode)) {
+                value.clone_into(&mut all[at].1);
+            }
+        }
+        all
+    }
+
     /// Whether foreign keys are looked at when rows of a table change.
     pub(crate) fn keeps_references(&self, table: u32) -> bool {
         let role = self.variables.get("session_replication_role");

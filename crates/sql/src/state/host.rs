@@ -4,13 +4,13 @@
 //! settings in the session that calls them.
 
 use super::environment::HostState;
-use crate::catalog::{Body, Names, Oid, Privilege, SequenceBody};
+use crate::catalog::{Body, Names, Oid, Privilege, READ_ALL_SETTINGS, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
 use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
 use sql_bind::SessionNames;
-use sql_values::setting::is_hidden;
+use sql_values::setting::{is_hidden, isolation_named, shown_value};
 use std::env::consts::{ARCH, OS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,16 +63,22 @@ impl Host for HostCall<'_> {
             "current_database" | "current_catalog" => {
                 Ok(Datum::text(self.session.database.as_str()))
             }
-            "current_user" | "user" | "current_role" => {
-                Ok(self.role_name(&Datum::Oid(self.names.role)))
-            }
-            "session_user" => Ok(self.role_name(&Datum::Oid(self.session.session_role))),
+            "current_user" | "user" | "current_role" => self.own_role_name(self.names.role),
+            "session_user" => self.own_role_name(self.session.session_role),
             // Some clients cut the text after ` on `.
             "version" => Ok(Datum::text(format!(
                 "PostgreSQL 15.0 (Indelible {}) on {ARCH}-{OS}, {}-bit",
                 env!("CARGO_PKG_VERSION"),
                 usize::BITS
             ))),
+            "pg_cancel_backend" | "pg_terminate_backend" => {
+                let number = arguments[0].int4()?;
+                if self.session.sql.registry.peer(number).is_none() {
+                    let message = format!("PID {number} is not a PostgreSQL backend process");
+                    self.session.warning(SqlState::WARNING, message);
+                }
+                self.about(context, function, arguments)
+            }
             "pg_get_userbyid" => Ok(self.role_name(&arguments[0])),
             _ => self.about(context, function, arguments),
         }
@@ -130,6 +136,15 @@ impl HostCall<'_> {
             },
             _ => Datum::Null,
         }
+    }
+
+    /// The name of a role that the session acts as; another one may have dropped it.
+    fn own_role_name(&self, role: Oid) -> Result<Datum> {
+        let name = self.names.catalog.role_name(role);
+        name.map(Datum::text).ok_or_else(|| {
+            let message = format!("invalid role OID: {role}");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })
     }
 
     fn schemas(&self) -> Vec<String> {
@@ -271,19 +286,27 @@ impl HostCall<'_> {
     fn set_setting(&mut self, context: &Context<'_>, arguments: &[Datum]) -> Result<Datum> {
         let (name, value) = (arguments[0].str()?, arguments[1].str()?);
         let is_local = arguments[2].bool()?;
-        let mut shown = value;
+        let session = &mut *self.session;
+        let mut shown = value.to_owned();
+        let mut modes = session.modes.iter_mut();
         let roles = ["role", "session_authorization"];
-        // Privileges are those of one role from the begin of the statement to its end.
-        if roles.iter().all(|role| !role.eq_ignore_ascii_case(name)) {
+        if let Some((mode, known)) = modes.find(|(mode, _)| mode.eq_ignore_ascii_case(name)) {
+            shown = shown_value(mode, value)?;
+            let switch = if shown == "on" { "on" } else { "off" };
+            *known = isolation_named(&shown).map_or(switch, |(_, isolation)| isolation);
+        } else if roles.iter().all(|role| !role.eq_ignore_ascii_case(name)) {
+            // Privileges are those of one role from the begin of the statement to its end.
             let mut settings = context.settings.clone();
-            let variables = &mut self.session.variables;
+            let variables = &mut session.variables;
             variables.keep(name, is_local);
             variables.set(&mut settings, name, Some(value))?;
-            shown = variables.get(name).unwrap_or_default();
+            variables
+                .get(name)
+                .unwrap_or_default()
+                .clone_into(&mut shown);
         }
-        self.session
-            .changes
-            .push((name.to_owned(), value.to_owned(), is_local));
+        let change = (name.to_owned(), value.to_owned(), is_local);
+        session.changes.push(change);
         Ok(Datum::text(shown))
     }
 
@@ -381,7 +404,7 @@ impl HostCall<'_> {
 
 /// Fails unless the session's role may see a setting.
 pub(crate) fn may_see(names: &SessionNames, setting: &str) -> Result<()> {
-    if !is_hidden(setting) || names.catalog.is_superuser(names.role) {
+    if !is_hidden(setting) || names.catalog.has_rights_of(names.role, READ_ALL_SETTINGS) {
         return Ok(());
     }
     let message = format!(

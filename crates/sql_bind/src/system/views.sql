@@ -120,7 +120,8 @@ CREATE VIEW information_schema.schemata AS
 SELECT current_database() AS catalog_name, nspname AS schema_name,
   pg_get_userbyid(nspowner) AS schema_owner
 FROM pg_namespace
-WHERE pg_has_role(nspowner, 'USAGE') AND nspname <> 'indelible';
+WHERE (pg_has_role(nspowner, 'USAGE') OR has_schema_privilege(oid, 'CREATE, USAGE'))
+  AND nspname <> 'indelible';
 
 CREATE VIEW information_schema.tables AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
@@ -384,12 +385,15 @@ SELECT pg_get_userbyid(x.grantor) AS grantor,
 FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace,
   LATERAL aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) x
-WHERE c.relkind IN ('r', 'p', 'v');
+WHERE c.relkind IN ('r', 'p', 'v')
+  AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
 
 CREATE VIEW information_schema.role_table_grants AS
 SELECT grantor, grantee, table_catalog, table_schema, table_name, privilege_type, is_grantable,
   with_hierarchy
-FROM information_schema.table_privileges WHERE grantee <> 'PUBLIC';
+FROM information_schema.table_privileges
+WHERE grantor IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'))
+  OR grantee IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'));
 
 CREATE VIEW information_schema.column_privileges AS
 SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name, c.column_name,
@@ -402,7 +406,9 @@ WHERE p.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES');
 CREATE VIEW information_schema.role_column_grants AS
 SELECT grantor, grantee, table_catalog, table_schema, table_name, column_name, privilege_type,
   is_grantable
-FROM information_schema.column_privileges WHERE grantee <> 'PUBLIC';
+FROM information_schema.column_privileges
+WHERE grantor IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'))
+  OR grantee IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'));
 
 CREATE VIEW information_schema.enabled_roles AS
 SELECT rolname AS role_name FROM pg_authid WHERE pg_has_role(oid, 'USAGE');

@@ -117,7 +117,7 @@ fn with_clauses(mut text: String) -> String {
     let Ok(tokens) = tokens else {
         return text;
     };
-    let (words, places) = (Words::new(&tokens), LineIndex::new(&text));
+    let (words, places) = (Words::new(&tokens), LineIndex::new(text.as_str()));
     let ends = |range: Range<usize>| {
         let (first, last) = (words.places[range.start], words.places[range.end - 1]);
         places.byte(tokens[first].span.start)..places.byte(tokens[last].span.end)

@@ -3,6 +3,7 @@
 //! The role that owns the database is not kept: it has every attribute, and no members.
 
 use super::oid::{DATABASE_OWNER, OWNER, Oid};
+use super::predefined::{BARE, memberships_from_the_beginning, predefined_name, predefined_named};
 use super::{Body, Catalog, Names};
 use crate::error::Result;
 use sql_values::codec::{Reader, Writer};
@@ -56,7 +57,7 @@ impl Default for RoleBody {
 
 impl RoleBody {
     /// A role that may do nothing but inherit.
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             attributes: Attribute::Inherit as i64,
             connection_limit: -1,
@@ -109,7 +110,7 @@ impl Catalog {
         match name {
             OWNER_NAME => Some(OWNER),
             DATABASE_OWNER_NAME => Some(DATABASE_OWNER),
-            name => self.find_oid(Names::Roles, 0, name),
+            name => predefined_named(name).or_else(|| self.find_oid(Names::Roles, 0, name)),
         }
     }
 
@@ -120,15 +121,20 @@ impl Catalog {
             DATABASE_OWNER => return Some(DATABASE_OWNER_NAME),
             _ => {}
         }
+        if let Some(name) = predefined_name(role) {
+            return Some(name);
+        }
         let object = self.object(role)?;
         matches!(object.body, Body::Role(_)).then_some(object.name.as_str())
     }
 
-    /// A role that was made; none for the one that owns the database.
+    /// A role that was made, or is there from the beginning; none for the one that owns the
+    /// database.
     pub fn role(&self, role: Oid) -> Option<&RoleBody> {
-        match &self.object(role)?.body {
-            Body::Role(body) => Some(body),
-            _ => None,
+        match self.object(role).map(|object| &object.body) {
+            Some(Body::Role(body)) => Some(body),
+            Some(_) => None,
+            None => predefined_name(role).map(|_| &BARE),
         }
     }
 
@@ -158,6 +164,11 @@ impl Catalog {
             if inherited && !self.has_attribute(member, Attribute::Inherit) {
                 continue;
             }
+            for oid in memberships_from_the_beginning(member) {
+                if found.insert(*oid) {
+                    open.push(*oid);
+                }
+            }
             for (oid, body) in self.roles() {
                 let is_member = body.members.iter().any(|(one, _)| *one == member);
                 if is_member && found.insert(oid) {
@@ -166,5 +177,10 @@ impl Catalog {
             }
         }
         found
+    }
+
+    /// Whether a role has the rights of another one.
+    pub fn has_rights_of(&self, role: Oid, other: Oid) -> bool {
+        self.is_superuser(role) || self.memberships(role, true).contains(&other)
     }
 }

@@ -16,6 +16,7 @@ mod object;
 mod oid;
 mod owned;
 mod partitions;
+mod predefined;
 mod rights;
 mod routine;
 pub mod store;
@@ -33,6 +34,10 @@ pub use object::{
 pub use oid::{
     DATABASE, DATABASE_OWNER, EVERYONE, FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid,
     PG_CATALOG, PUBLIC,
+};
+pub use predefined::{
+    CHECKPOINT, PREDEFINED, READ_ALL_SETTINGS, READ_ALL_STATS, SIGNAL_BACKEND,
+    memberships_from_the_beginning, predefined_name,
 };
 pub use routine::FunctionBody;
 pub use typed::{is_typed, typed_by_name, typed_by_oid, typed_table};

@@ -8,6 +8,7 @@ use super::oid::{
     DATABASE, DATABASE_OWNER, EVERYONE, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG,
     PUBLIC,
 };
+use super::predefined::held_on_all;
 use super::{Body, Catalog, Names};
 
 impl Catalog {
@@ -75,7 +76,9 @@ impl Catalog {
         if self.is_superuser(role) {
             return (!0, !0);
         }
-        let (mut held, grantable) = self.access(object).held_by(&self.memberships(role, true));
+        let roles = self.memberships(role, true);
+        let (mut held, grantable) = self.access(object).held_by(&roles);
+        held |= held_on_all(&roles, self.kind(object));
         if [PG_CATALOG, INFORMATION_SCHEMA, INDELIBLE].contains(&object) {
             held |= Privilege::Usage.bit();
         }

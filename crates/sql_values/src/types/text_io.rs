@@ -213,12 +213,17 @@ pub fn cut_name(text: &str) -> &str {
 }
 
 fn parse_bool(text: &str) -> Result<bool> {
-    let word = trimmed(text).to_ascii_lowercase();
+    switch(trimmed(text)).ok_or_else(|| bad_text("boolean", text))
+}
+
+/// A truth value by its name, or the beginning of one, in any case.
+pub fn switch(word: &str) -> Option<bool> {
+    let word = word.to_ascii_lowercase();
     let is = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
     match () {
-        () if is("true", 1) || is("yes", 1) || word == "on" || word == "1" => Ok(true),
-        () if is("false", 1) || is("no", 1) || is("off", 2) || word == "0" => Ok(false),
-        () => Err(bad_text("boolean", text)),
+        () if is("true", 1) || is("yes", 1) || word == "on" || word == "1" => Some(true),
+        () if is("false", 1) || is("no", 1) || is("off", 2) || word == "0" => Some(false),
+        () => None,
     }
 }
 

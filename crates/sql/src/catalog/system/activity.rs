@@ -4,8 +4,7 @@
 //! have a password in it. Costs are those of commits, of all sessions since the opening.
 
 use super::rows::{Maker, Rows, Sources, array, flag, text};
-use crate::catalog::DATABASE;
-use crate::catalog::Oid;
+use crate::catalog::{DATABASE, Oid, READ_ALL_STATS};
 use crate::error::Result;
 use crate::state::{Block, Shown, cost};
 use crate::types::{Datum, Kind};
@@ -253,7 +252,7 @@ fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 /// Whether the session's role sees the statements of another one.
 fn may_see(from: &Sources<'_>, other: u32) -> bool {
     let (catalog, role) = (&from.names.catalog, from.names.role);
-    catalog.is_superuser(role) || catalog.memberships(role, true).contains(&other)
+    catalog.has_rights_of(role, other) || catalog.has_rights_of(role, READ_ALL_STATS)
 }
 
 fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {

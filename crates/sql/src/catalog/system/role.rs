@@ -6,7 +6,7 @@
 use super::rows::{Maker, Rows, Sources, array, flag, text};
 use crate::catalog::{
     Attribute, Body, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, Defaults, OWNER, OWNER_NAME,
-    RoleBody,
+    PREDEFINED, RoleBody, memberships_from_the_beginning,
 };
 use crate::error::Result;
 use crate::types::{Datum, Kind};
@@ -33,6 +33,11 @@ fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     }
     role(OWNER, OWNER_NAME, &owner, rows);
     role(DATABASE_OWNER, DATABASE_OWNER_NAME, &RoleBody::new(), rows);
+    for (name, oid) in PREDEFINED {
+        if from.names.catalog.object(oid).is_none() {
+            role(oid, name, &RoleBody::new(), rows);
+        }
+    }
     for object in from.names.catalog.objects() {
         if let Body::Role(body) = &object.body {
             role(object.oid, &object.name, body, rows);
@@ -63,17 +68,25 @@ fn role(oid: u32, name: &str, body: &RoleBody, rows: &mut Rows<'_>) {
 }
 
 fn members(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let mut push = |role: u32, member: u32, is_admin: bool| {
+        rows.push([
+            ("roleid", Datum::Oid(role)),
+            ("member", Datum::Oid(member)),
+            ("grantor", Datum::Oid(OWNER)),
+            ("admin_option", flag(is_admin)),
+        ]);
+    };
+    for (_, member) in PREDEFINED {
+        for role in memberships_from_the_beginning(member) {
+            push(*role, member, false);
+        }
+    }
     for object in from.names.catalog.objects() {
         let Body::Role(body) = &object.body else {
             continue;
         };
         for (member, is_admin) in &body.members {
-            rows.push([
-                ("roleid", Datum::Oid(object.oid)),
-                ("member", Datum::Oid(*member)),
-                ("grantor", Datum::Oid(OWNER)),
-                ("admin_option", flag(*is_admin)),
-            ]);
+            push(object.oid, *member, *is_admin);
         }
     }
     Ok(())

@@ -46,7 +46,7 @@ pub fn to_base64(bytes: &[u8]) -> String {
     out
 }
 
-fn from_base64(text: &str) -> Result<Vec<u8>> {
+pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let mut group = 0_u32;
     let mut count = 0;

@@ -29,6 +29,7 @@ pub mod string;
 mod support;
 
 pub use super::signature::{Body, Function, Pair, Rows, Scalar, SetFunction, Volatility};
+pub(crate) use bytes::from_base64;
 pub use bytes::to_base64;
 
 use super::aggregate;

@@ -29,9 +29,32 @@ pub(super) enum Pattern {
     Literal(String),
 }
 
+impl Pattern {
+    /// Its kind, as a bit.
+    fn bit(&self) -> u16 {
+        1 << match self {
+            Self::Nine => 0,
+            Self::Zero => 1,
+            Self::Point => 2,
+            Self::Group => 3,
+            Self::Sign => 4,
+            Self::Minus => 5,
+            Self::Plus => 6,
+            Self::Either => 7,
+            Self::Brackets => 8,
+            Self::Currency => 9,
+            Self::Ordinal(_) => 10,
+            Self::Literal(_) => 11,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Template {
     pub(super) parts: Vec<Pattern>,
+    /// Bits of the kinds of its words: a template may have so many that nobody looks through them
+    /// for each.
+    met: u16,
     /// `FM`: no blanks, no zeros that say nothing.
     pub(super) is_short: bool,
     /// Digits before the point.
@@ -141,6 +164,7 @@ impl Template {
         if *part == Pattern::Nine {
             self.shift = self.shift.map(|shift| shift + 1);
         }
+        self.met |= part.bit();
         self.parts.push(part.clone());
         Ok(())
     }
@@ -173,7 +197,7 @@ impl Template {
     }
 
     fn has(&self, parts: &[Pattern]) -> bool {
-        parts.iter().any(|part| self.parts.contains(part))
+        parts.iter().any(|part| self.met & part.bit() != 0)
     }
 
     fn has_minus(&self) -> bool {
