@@ -408,24 +408,20 @@ impl Connection {
         Err(StorageError::duplicate_key(table.name(), &index.name, key).into())
     }
 
-    /// Notes the keys that rows of the write set have in a unique index that was made after them.
+    /// Notes the keys that changes have given to rows in a unique index that was made after them.
     fn know_index(&mut self, table: &Table, shape: &Shape, number: usize) -> Result<()> {
         let writes = &mut self.open()?.writes;
         let index = shape.def.indexes[number].id;
         if writes.knows_index(table.id(), index) {
             return Ok(());
         }
-        let (mut keys, mut failure) = (Vec::new(), Ok(()));
-        let newest = writes.number();
-        writes.visit(table.id(), None, newest, &mut |primary, version| {
-            let Some(row) = version else { return };
-            match unique_keys(shape, row) {
-                Ok(of_row) => {
-                    let mut of_row = of_row.into_iter();
-                    let own = of_row.find(|unique| unique.number == number);
-                    keys.extend(own.map(|unique| (primary.clone(), unique.key)));
-                }
-                Err(error) => failure = Err(error),
+        let mut keys = Vec::new();
+        for (at, change) in writes.changes().enumerate() {
+            let Some(row) = &change.after else { continue };
+            if change.table.id() == table.id() {
+                let mut of_row = unique_keys(shape, row)?.into_iter();
+                let own = of_row.find(|unique| unique.number == number);
+                keys.extend(own.map(|unique| (at, unique.key)));
             }
         });
         failure?;
@@ -455,8 +451,7 @@ impl Connection {
                     Err(error) => failure = Err(error),
                 }
             }
-        });
-        failure?;
+        }
         Ok(found)
     }
 
