@@ -220,6 +220,29 @@ fn a_row_with_the_same_keys_is_changed_beside_references_to_it() {
     assert_eq!(state(&mut one, "INSERT INTO u VALUES (3, 'A')"), "23505");
 }
 
+/// A parent that is committed while the statement waits for another one is there.
+#[test]
+fn references_are_looked_up_after_each_wait() {
+    let (_scratch, sql) = Scratch::open("waits-parents");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2); \
+         CREATE TABLE c (a int REFERENCES p, b int REFERENCES p)",
+    );
+    for (parent, rows) in [(3, "(1, 1), (3, 3)"), (4, "(1, 4)")] {
+        run(&mut holder, "BEGIN; DELETE FROM p WHERE id = 1");
+        let insert = format!("INSERT INTO c VALUES {rows}");
+        let waiter = sql.connect().unwrap();
+        let thread = waits(&sql, waiter, move |session| state(session, &insert));
+        run(&mut other, &format!("INSERT INTO p VALUES ({parent})"));
+        run(&mut holder, "ROLLBACK");
+        assert_eq!(thread.join().unwrap(), "", "{rows}");
+        run(&mut other, "DELETE FROM c");
+    }
+    assert_eq!(state(&mut other, "INSERT INTO c VALUES (1, 5)"), "23503");
+}
+
 /// Those who wait for the end of a transaction find no unique index any more that it has dropped.
 #[test]
 fn an_index_that_is_dropped_counts_for_nobody_who_has_waited() {
