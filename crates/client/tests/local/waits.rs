@@ -15,7 +15,7 @@ fn state_of(outcome: Result<(), SqlError>) -> String {
     outcome.map_or_else(|error| error.state.0.to_owned(), |()| String::new())
 }
 
-fn state(session: &mut Session, text: &str) -> String {
+pub(crate) fn state(session: &mut Session, text: &str) -> String {
     state_of(session.simple(text, &mut Last::default()))
 }
 
@@ -46,7 +46,7 @@ impl RowSink for Copies {
 }
 
 /// Runs a text in another thread, until it waits for a lock.
-fn waits(
+pub(crate) fn waits(
     sql: &Arc<Sql>,
     mut session: Session,
     body: impl FnOnce(&mut Session) -> String + Send + 'static,
