@@ -8,6 +8,7 @@ mod alone;
 mod between;
 mod catalogues;
 mod columns;
+mod conflicts;
 mod database_rights;
 mod definitions;
 mod keys;

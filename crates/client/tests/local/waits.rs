@@ -15,7 +15,7 @@ fn state_of(outcome: Result<(), SqlError>) -> String {
     outcome.map_or_else(|error| error.state.0.to_owned(), |()| String::new())
 }
 
-fn state(session: &mut Session, text: &str) -> String {
+pub(crate) fn state(session: &mut Session, text: &str) -> String {
     state_of(session.simple(text, &mut Last::default()))
 }
 
@@ -46,7 +46,7 @@ impl RowSink for Copies {
 }
 
 /// Runs a text in another thread, until it waits for a lock.
-fn waits(
+pub(crate) fn waits(
     sql: &Arc<Sql>,
     mut session: Session,
     body: impl FnOnce(&mut Session) -> String + Send + 'static,
@@ -218,4 +218,97 @@ fn a_row_with_the_same_keys_is_changed_beside_references_to_it() {
     );
     assert_eq!(found.as_deref(), Some("2a"));
     assert_eq!(state(&mut one, "INSERT INTO u VALUES (3, 'A')"), "23505");
+}
+
+/// A parent that is committed while the statement waits for another one is there.
+#[test]
+fn references_are_looked_up_after_each_wait() {
+    let (_scratch, sql) = Scratch::open("waits-parents");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2); \
+         CREATE TABLE c (a int REFERENCES p, b int REFERENCES p)",
+    );
+    for (parent, rows) in [(3, "(1, 1), (3, 3)"), (4, "(1, 4)")] {
+        run(&mut holder, "BEGIN; DELETE FROM p WHERE id = 1");
+        let insert = format!("INSERT INTO c VALUES {rows}");
+        let waiter = sql.connect().unwrap();
+        let thread = waits(&sql, waiter, move |session| state(session, &insert));
+        run(&mut other, &format!("INSERT INTO p VALUES ({parent})"));
+        run(&mut holder, "ROLLBACK");
+        assert_eq!(thread.join().unwrap(), "", "{rows}");
+        run(&mut other, "DELETE FROM c");
+    }
+    assert_eq!(state(&mut other, "INSERT INTO c VALUES (1, 5)"), "23503");
+}
+
+/// Those who wait for the end of a transaction find no unique index any more that it has dropped.
+#[test]
+fn an_index_that_is_dropped_counts_for_nobody_who_has_waited() {
+    let (_scratch, sql) = Scratch::open("waits-dropped");
+    let mut holder = sql.connect().unwrap();
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, k int); INSERT INTO t VALUES (0, 0)",
+    );
+    for round in 0..10 {
+        run(&mut holder, "ALTER TABLE t ADD CONSTRAINT u UNIQUE (k)");
+        run(&mut holder, "BEGIN; ALTER TABLE t DROP CONSTRAINT u");
+        let threads = [1, 2, 3].map(|id| {
+            let insert = format!("INSERT INTO t VALUES ({id}, 0)");
+            waits(&sql, sql.connect().unwrap(), move |session| {
+                state(session, &insert)
+            })
+        });
+        run(&mut holder, "COMMIT");
+        let ended = threads.map(|thread| thread.join().unwrap());
+        assert_eq!(ended, ["", "", ""], "round {round}");
+        run(&mut holder, "DELETE FROM t WHERE id > 0");
+    }
+}
+
+/// An index counts for nobody once its transaction, or a part of it, is undone.
+#[test]
+fn an_index_that_is_undone_counts_for_nobody() {
+    let (_scratch, sql) = Scratch::open("waits-undone");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, k int); INSERT INTO t VALUES (0, 0)",
+    );
+    run(&mut other, "SET lock_timeout = '10s'");
+    for (text, answer) in [
+        (
+            "BEGIN; CREATE UNIQUE INDEX u ON t (k); SELECT 1 / 0",
+            "22012",
+        ),
+        (
+            "BEGIN; SAVEPOINT s; CREATE UNIQUE INDEX u ON t (k); ROLLBACK TO s",
+            "",
+        ),
+        (
+            "BEGIN; SAVEPOINT s; \
+             ALTER TABLE t ADD CONSTRAINT u UNIQUE (k), ADD CONSTRAINT c CHECK (k > 0)",
+            "23514",
+        ),
+    ] {
+        assert_eq!(state(&mut holder, text), answer, "{text}");
+        let insert = "INSERT INTO t VALUES (1, 0)";
+        assert_eq!(state(&mut other, insert), "", "{text}");
+        run(&mut holder, "ROLLBACK; DELETE FROM t WHERE id > 0");
+    }
+    for round in 0..10 {
+        run(&mut holder, "BEGIN; CREATE UNIQUE INDEX u ON t (k)");
+        let threads = [1, 2, 3].map(|id| {
+            let insert = format!("INSERT INTO t VALUES ({id}, 0)");
+            waits(&sql, sql.connect().unwrap(), move |session| {
+                state(session, &insert)
+            })
+        });
+        run(&mut holder, "ROLLBACK");
+        let ended = threads.map(|thread| thread.join().unwrap());
+        assert_eq!(ended, ["", "", ""], "round {round}");
+        run(&mut holder, "DELETE FROM t WHERE id > 0");
+    }
 }

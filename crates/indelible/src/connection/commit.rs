@@ -54,13 +54,39 @@ impl Connection {
         let policy = self.policy();
         let (core, end) = self.core_and_end();
         let committed = commit(core, policy, &mut open, durability, end);
+        self.end_commit(open, committed)
+    }
+
+    /// As [`Connection::commit`], and calls `then` once the transaction has been acknowledged,
+    /// before it gives the locks back: for steps that must be done when others go on.
+    pub fn commit_then(
+        &mut self,
+        durability: Durability,
+        then: impl FnOnce(),
+    ) -> Result<CommitReport> {
+        self.core().check_process()?;
+        let mut open = self.take_open()?;
+        let committed = commit(self.core(), self.policy(), &mut open, durability, || {});
+        if committed.is_ok() {
+            then();
+            self.end_locks();
+        }
+        self.end_commit(open, committed)
+    }
+
+    /// Ends a transaction that has committed and given its locks back, or has failed to commit.
+    fn end_commit(
+        &mut self,
+        open: Box<Open>,
+        committed: Result<CommitReport>,
+    ) -> Result<CommitReport> {
         if committed.is_err() {
-            let recent = &core.shared.recent;
+            let recent = &self.core().shared.recent;
             for change in open.writes.changes() {
                 // The outcome may be in doubt.
                 recent.forget(change.table.id(), &change.key);
             }
-            // It may not have been called.
+            // They may not have been given back.
             self.end_locks();
         }
         self.keep(open);

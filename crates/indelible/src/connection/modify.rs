@@ -2,11 +2,12 @@
 //!
 //! Each change locks what it touches before it looks, so what it finds stays until the transaction
 //! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
-//! set as it was.
+//! set as it was; an insertion whose key is taken keeps no lock either.
 
 use super::change::{Change, Move, Version};
 use super::client::Connection;
 use super::interval::Interval;
+use super::lists;
 use super::read::{RowKey, partition_to_read};
 use super::row_locks::{RowLock, Wait, is_busy, lock_unique};
 use super::unique::{UniqueKey, unique_keys};
@@ -35,12 +36,12 @@ pub enum KeyLock {
 
 impl Connection {
     /// Inserts a row. Waits for transactions that have locked its primary key or one of its unique
-    /// keys.
+    /// keys; where a row has the primary key, only for those with a lock of [`RowLock::Update`].
     ///
     /// # Errors
     ///
     /// [`Error::DuplicateKey`] if one of them is taken, below serializable also by a row that the
-    /// snapshot does not show. A serializable transaction may have seen that there is no such row,
+    /// snapshot does not show; nothing is locked then that was not before. A serializable transaction may have seen that there is no such row,
     /// so it gets [`Error::Serialization`] then.
     #[allow(
         clippy::needless_pass_by_value,
@@ -66,8 +67,8 @@ impl Connection {
             check_layout(&table.entry, row.layout())?;
             let pool = &mut self.open()?.writes.pool;
             let (row, ()) = pool.row(table, |copy| copy.clone_from(row));
-            if is_last && self.may_insert_unseen(table)? {
-                return self.insert_unseen(table, row);
+            if is_last && self.may_insert_unseen(table)? && self.insert_unseen(table, &row)? {
+                return Ok(());
             }
             self.insert_row(table, row)
         })
@@ -84,30 +85,69 @@ impl Connection {
         Ok(open.isolation == Isolation::ReadCommitted && open.writes.is_empty())
     }
 
-    fn insert_unseen(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
+    /// Inserts a row for which nobody looks before the commit; false, and nothing is done, if
+    /// others have locked its key.
+    fn insert_unseen(&mut self, table: &Table, row: &Arc<Row>) -> Result<bool> {
         row.check_complete()?;
         let mut key = KeyBuf::new();
-        table.entry.shape.primary.encode_row(&row, &mut key)?;
-        self.lock(table, &key, RowLock::Update, self.wait)?;
-        self.put(table, key, (None, Some(row)), None)?;
+        table.entry.shape.primary.encode_row(row, &mut key)?;
+        if !self.try_lock(table, &key)? {
+            return Ok(false);
+        }
+        self.put(table, key, (None, Some(Arc::clone(row))), None)?;
         self.open()?.writes.set_unseen();
-        Ok(())
+        Ok(true)
     }
 
     fn insert_row(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
+        let before = self.locks().savepoint();
+        let inserted = self.insert_locked(table, row);
+        if let Err(Error::DuplicateKey(_)) = &inserted {
+            // Others may go on with the row that is in the way.
+            lists::release_since(self.locks(), before);
+        }
+        inserted
+    }
+
+    fn insert_locked(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
         let entry = &*table.entry;
         row.check_complete()?;
         let mut key = KeyBuf::new();
         entry.shape.primary.encode_row(&row, &mut key)?;
         let partition = partition_to_read(table, row.get(entry.shape.def.primary_key[0]))?;
-        self.lock(table, &key, RowLock::Update, self.wait)?;
-        if self.newest_for_insert(table, &key, partition)? {
+        if !self.lock_free_key(table, &key, partition)? {
             self.note_key(table, &key)?;
             let key = columns_text(&row, &entry.shape.def.primary_key);
             return Err(StorageError::duplicate_key(table.name(), "primary", key).into());
         }
         self.take_unique_keys(table, &key, None, &row)?;
         self.put(table, key, (None, Some(row)), None)
+    }
+
+    /// Locks a primary key for an insertion; false if a row has it.
+    ///
+    /// If others have locked the key, a weaker lock is enough for a look at a row that they neither
+    /// insert nor delete. It is given back before the wait for a key without a row: two waiters
+    /// would keep each other from it.
+    fn lock_free_key(&mut self, table: &Table, key: &KeyBuf, partition: u32) -> Result<bool> {
+        if !self.try_lock(table, key)? {
+            let before = self.locks().savepoint();
+            self.lock(table, key, RowLock::KeyShare, self.wait)?;
+            if self.newest_for_insert(table, key, partition)? {
+                return Ok(false);
+            }
+            lists::release_since(self.locks(), before);
+            self.lock(table, key, RowLock::Update, self.wait)?;
+        }
+        Ok(!self.newest_for_insert(table, key, partition)?)
+    }
+
+    /// Locks a primary key for an insertion, unless others have locked it.
+    fn try_lock(&mut self, table: &Table, key: &KeyBuf) -> Result<bool> {
+        match self.lock(table, key, RowLock::Update, Wait::Never) {
+            Err(error) if is_busy(&error) => Ok(false),
+            locked => locked.map(|()| true),
+        }
     }
 
     /// Whether a key is taken. A snapshot does not matter: a unique key is unique at all times.
@@ -408,27 +448,22 @@ impl Connection {
         Err(StorageError::duplicate_key(table.name(), &index.name, key).into())
     }
 
-    /// Notes the keys that rows of the write set have in a unique index that was made after them.
+    /// Notes the keys that changes have given to rows in a unique index that was made after them.
     fn know_index(&mut self, table: &Table, shape: &Shape, number: usize) -> Result<()> {
         let writes = &mut self.open()?.writes;
         let index = shape.def.indexes[number].id;
         if writes.knows_index(table.id(), index) {
             return Ok(());
         }
-        let (mut keys, mut failure) = (Vec::new(), Ok(()));
-        let newest = writes.number();
-        writes.visit(table.id(), None, newest, &mut |primary, version| {
-            let Some(row) = version else { return };
-            match unique_keys(shape, row) {
-                Ok(of_row) => {
-                    let mut of_row = of_row.into_iter();
-                    let own = of_row.find(|unique| unique.number == number);
-                    keys.extend(own.map(|unique| (primary.clone(), unique.key)));
-                }
-                Err(error) => failure = Err(error),
+        let mut keys = Vec::new();
+        for (at, change) in writes.changes().enumerate() {
+            let Some(row) = &change.after else { continue };
+            if change.table.id() == table.id() {
+                let mut of_row = unique_keys(shape, row)?.into_iter();
+                let own = of_row.find(|unique| unique.number == number);
+                keys.extend(own.map(|unique| (at, unique.key)));
             }
-        });
-        failure?;
+        }
         writes.know_index((table.id(), index), keys);
         Ok(())
     }

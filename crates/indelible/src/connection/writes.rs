@@ -27,8 +27,8 @@ pub struct StatementSavepoint {
     /// The write set's length, and the number of the last change before the mark.
     length: usize,
     pub(super) number: u64,
-    /// The number of unique keys that were locked.
-    unique_keys: usize,
+    /// The number of the last unique key that was noted.
+    noted: u64,
     pub(super) locks: LockSavepoint,
     /// The number of advisory locks that the transaction had taken.
     pub(super) advisory: usize,
@@ -116,14 +116,20 @@ impl Newest {
     }
 }
 
-/// A unique key that is locked.
-struct Locked {
-    /// The number of keys that were locked before it.
-    before: usize,
+/// A unique key that is noted.
+struct NotedKey {
+    /// Counts the keys that were noted, those that are forgotten included.
+    number: u64,
     /// The changes that take or free it, by their places in the log. Where one has failed or was
     /// rolled back, another change may be there.
     change: usize,
     more: Vec<usize>,
+}
+
+impl NotedKey {
+    fn changes(&self) -> impl Iterator<Item = usize> {
+        [self.change].into_iter().chain(self.more.iter().copied())
+    }
 }
 
 /// Changes of one transaction; used again by the next one.
@@ -132,11 +138,13 @@ pub(super) struct WriteSet {
     log: Vec<Entry>,
     /// The newest changes of rows, once the log has become too long to be searched.
     newest: Option<BTreeMap<TableId, Newest>>,
-    /// Unique keys that the transaction has locked: rows of the set have got no others.
-    unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), Locked>,
-    /// Unique indexes of which all rows of the set have their keys above, and the number of keys
-    /// that were locked then.
-    unique_indexes: Vec<(TableId, IndexId, usize)>,
+    /// Unique keys that the transaction has locked, or that are those of its changes: rows of the
+    /// set have got no others. Some may be here that are neither any more.
+    unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), NotedKey>,
+    noted: u64,
+    /// Unique indexes of which all changes have their keys above. They stay known after a rollback,
+    /// which leaves some of these changes.
+    unique_indexes: Vec<(TableId, IndexId)>,
     number: u64,
     bytes: u64,
     /// Whether nobody has looked for the row that is inserted by the first change.
@@ -165,6 +173,7 @@ impl WriteSet {
         self.newest = None;
         self.unique_keys.clear();
         self.unique_indexes.clear();
+        self.noted = 0;
         self.number = 0;
         self.bytes = 0;
         self.is_unseen = false;
@@ -239,7 +248,7 @@ impl WriteSet {
             transaction,
             length: self.log.len(),
             number: self.number,
-            unique_keys: self.unique_keys.len(),
+            noted: self.noted,
             locks,
             advisory,
         }
@@ -255,10 +264,11 @@ impl WriteSet {
         if !is_there {
             return false;
         }
-        self.unique_keys
-            .retain(|_, locked| locked.before < mark.unique_keys);
-        self.unique_indexes
-            .retain(|(.., keys)| *keys <= mark.unique_keys);
+        if self.noted > mark.noted {
+            self.unique_keys.retain(|_, key| {
+                key.number <= mark.noted || key.changes().any(|change| change < mark.length)
+            });
+        }
         // A change that is not looked for is the only one.
         self.is_unseen &= mark.length > 0;
         while self.log.len() > mark.length
@@ -376,44 +386,47 @@ impl WriteSet {
     }
 
     fn note_unique_of(&mut self, change: usize, key: (TableId, IndexId, KeyBuf)) {
-        let before = self.unique_keys.len();
+        let table = key.0;
         match self.unique_keys.entry(key) {
             btree_map::Entry::Vacant(new) => {
-                new.insert(Locked {
-                    before,
+                self.noted += 1;
+                new.insert(NotedKey {
+                    number: self.noted,
                     change,
                     more: Vec::new(),
                 });
             }
             btree_map::Entry::Occupied(known) => {
                 let known = known.into_mut();
-                if *known.more.last().unwrap_or(&known.change) != change {
+                let last = *known.more.last().unwrap_or(&known.change);
+                let row = |at: usize| self.log.get(at).map(|entry| &entry.change);
+                // An earlier change of the same row is enough: it stays at least as long.
+                let is_of_row = row(last).zip(row(change)).is_some_and(|(one, other)| {
+                    last < change && one.table.id() == table && one.key == other.key
+                });
+                if last != change && !is_of_row {
                     known.more.push(change);
                 }
             }
         }
     }
 
-    /// Whether the keys of all rows of the set in a unique index are noted.
+    /// Whether the keys of all changes in a unique index are noted.
     pub(super) fn knows_index(&self, table: TableId, index: IndexId) -> bool {
-        let mut known = self.unique_indexes.iter();
-        known.any(|(of, known, _)| (*of, *known) == (table, index))
+        self.unique_indexes.contains(&(table, index))
     }
 
-    /// Notes the keys that rows of the set, by their primary keys, have in a unique index. There
-    /// are some where the index is younger than their changes.
+    /// Notes the keys that changes, by their places in the log, have given to rows in a unique
+    /// index. There are some where the index is younger than the changes.
     pub(super) fn know_index(
         &mut self,
         (table, index): (TableId, IndexId),
-        keys: Vec<(KeyBuf, KeyBuf)>,
+        keys: Vec<(usize, KeyBuf)>,
     ) {
-        for (primary, unique) in keys {
-            if let Some(change) = self.find(table, &primary) {
-                self.note_unique_of(change, (table, index, unique));
-            }
+        for (change, key) in keys {
+            self.note_unique_of(change, (table, index, key));
         }
-        let count = self.unique_keys.len();
-        self.unique_indexes.push((table, index, count));
+        self.unique_indexes.push((table, index));
     }
 
     /// Visits the newest versions of the rows that may have a unique key: those whose changes have
@@ -423,16 +436,88 @@ impl WriteSet {
         (table, index, key): (TableId, IndexId, KeyBuf),
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
-        let Some(locked) = self.unique_keys.get(&(table, index, key)) else {
+        let Some(noted) = self.unique_keys.get(&(table, index, key)) else {
             return;
         };
-        for at in [locked.change].iter().chain(&locked.more) {
-            let change = self.log.get(*at).map(|entry| &entry.change);
+        for at in noted.changes() {
+            let change = self.log.get(at).map(|entry| &entry.change);
             if let Some(change) = change.filter(|change| change.table.id() == table)
                 && let Some(version) = self.version(table, &change.key, self.number)
             {
                 visit(&change.key, version);
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod tests {
+    use crate::{Connection, DataType, Error, Isolation, Table, Uniqueness};
+    use storage::record::IndexId;
+
+    fn knows(one: &mut Connection, table: &Table, index: IndexId) -> bool {
+        one.open().unwrap().writes.knows_index(table.id(), index)
+    }
+
+    /// Keys that changes had before their index was made are looked for once, not after each
+    /// rollback again; and those that are left are right.
+    #[test]
+    fn keys_of_earlier_changes_outlive_a_rollback() {
+        let (db, _) = crate::model::database(1);
+        let table = db.create_table("rows");
+        let table = table
+            .column("id", DataType::Int64)
+            .column("code", DataType::Int64)
+            .primary_key(["id"])
+            .create()
+            .unwrap();
+        let mut one = db.connect().unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        let insert = |one: &mut Connection, id: i64, code: i64| one.insert(&table, (id, code));
+        let set = |one: &mut Connection, id: i64, code: i64| {
+            let mut changes = table.changes();
+            changes.set(1, code).unwrap();
+            assert!(one.update(&table, id, &changes).unwrap());
+        };
+        for id in 0..20 {
+            insert(&mut one, id, id).unwrap();
+        }
+        set(&mut one, 3, 103);
+        let middle = one.mark().unwrap();
+        set(&mut one, 4, 104);
+        set(&mut one, 4, 204);
+        insert(&mut one, 30, 30).unwrap();
+        db.create_index(&table, "by_code", ["code"], Uniqueness::Unique)
+            .unwrap();
+        let index = table.index("by_code").unwrap().id;
+        let late = one.mark().unwrap();
+
+        let is_taken = |one: &mut Connection, code: i64| {
+            let mark = one.mark().unwrap();
+            let inserted = insert(one, 50, code);
+            one.roll_back_to(mark).unwrap();
+            match inserted {
+                Ok(()) => false,
+                Err(Error::DuplicateKey(_)) => true,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(!knows(&mut one, &table, index));
+        for _ in 0..2 {
+            for (code, expected) in [(5, true), (3, false), (103, true), (4, false), (104, false)] {
+                assert_eq!(is_taken(&mut one, code), expected, "{code}");
+                assert!(knows(&mut one, &table, index));
+            }
+            assert!(is_taken(&mut one, 204) && is_taken(&mut one, 30));
+            set(&mut one, 5, 105);
+            assert!(is_taken(&mut one, 105) && !is_taken(&mut one, 5));
+            one.roll_back_to(late).unwrap();
+        }
+        // The row has got the key back that it had when nobody looked for it.
+        one.roll_back_to(middle).unwrap();
+        assert!(knows(&mut one, &table, index));
+        let taken = [3, 4, 30, 103, 104, 204].map(|code| is_taken(&mut one, code));
+        assert_eq!(taken, [false, true, false, true, false, false]);
     }
 }

@@ -6,11 +6,12 @@
 //! in force then does not name are dropped.
 
 use super::Session;
+use crate::Sql;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Deferred, Loose, Savepoint, Transaction};
-use indelible::{Isolation, Mode};
+use indelible::{CommitReport, Database, Durability, Isolation, Mode};
 use sql_parse::{Own, Parsed, ident_text};
 use sql_values::setting::{default_of, isolation_named, shown_value};
 use sqlparser::ast::{
@@ -47,6 +48,7 @@ impl Session {
             Block::Open | Block::Failed => {
                 // Nothing but its end can follow, so nobody waits for its locks.
                 if self.transaction.savepoints.is_empty() {
+                    self.sweep_undone(&[]);
                     self.connection.abort();
                 }
                 self.transaction.block = Block::Failed;
@@ -84,6 +86,9 @@ impl Session {
             }
         }
         if result.is_err() && self.connection.is_open() {
+            let mut kept = self.kept_catalogs(self.transaction.savepoints.len());
+            kept.extend(defined.clone());
+            self.sweep_undone(&kept);
             self.connection.roll_back_to(mark)?;
             // Others may define things again.
             self.transaction.defines = defined.is_some();
@@ -146,17 +151,8 @@ impl Session {
         self.close_portals();
         let durability = self.environment.host.variables.modes().durability;
         let committed = match sql {
-            Some(sql) if self.transaction.defines => {
-                // A session that waits for this transaction's locks sees its catalogue.
-                let mut shared = sql.catalog_to_replace();
-                let committed = self.connection.commit(durability);
-                if committed.is_ok() {
-                    self.forget_ended(&shared);
-                    *shared = Arc::clone(self.catalog());
-                }
-                committed
-            }
-            _ => self.connection.commit(durability),
+            Some(sql) if self.transaction.defines => self.commit_definitions(sql, durability),
+            _ => self.connection.commit(durability).map_err(SqlError::from),
         };
         self.end();
         self.end_settings(committed.is_ok());
@@ -166,6 +162,31 @@ impl Session {
         self.announce(announced);
         drop(turn);
         Ok(())
+    }
+
+    /// Commits a transaction that has defined objects.
+    ///
+    /// A session that waits for its locks, or for its catalogue, finds no index any more that this
+    /// catalogue does not name: plans are made of those that a table has below, and a unique one
+    /// counts for all who write.
+    fn commit_definitions(&mut self, sql: &Sql, durability: Durability) -> Result<CommitReport> {
+        let mut shared = sql.catalog_to_replace();
+        let own = Arc::clone(self.catalog());
+        let is_left = |loose: &mut Loose| match loose {
+            Loose::Index { table, index } => !own.uses_index(table, index),
+            Loose::Table(_) | Loose::Sequence(_) => false,
+        };
+        let loose = &mut self.transaction.loose;
+        let left: Vec<Loose> = loose.extract_if(.., is_left).collect();
+        let database = sql.database();
+        let committed = (self.connection).commit_then(durability, || drop_indexes(database, &left));
+        if committed.is_ok() {
+            self.forget_ended(&shared);
+            *shared = Arc::clone(self.catalog());
+        } else {
+            self.transaction.loose.extend(left);
+        }
+        Ok(committed?)
     }
 
     /// Takes the temporary objects of sessions that have ended since the transaction has its own
@@ -194,6 +215,7 @@ impl Session {
             self.environment.host.peer.counts.rolled_back();
         }
         self.close_portals();
+        self.sweep_undone(&[]);
         self.connection.abort();
         self.end();
         self.end_settings(false);
@@ -212,30 +234,28 @@ impl Session {
         if self.environment.names.role != self.environment.host.session_role {
             self.apply_role();
         }
-        for loose in loose {
+        for loose in &loose {
             self.sweep(loose);
         }
     }
 
     /// Drops a thing below that the catalogue does not name. If that fails, the next opening of
     /// the database drops it.
-    fn sweep(&self, loose: Loose) {
+    fn sweep(&self, loose: &Loose) {
         let (catalog, database) = (self.catalog(), self.sql.database());
         match loose {
-            Loose::Table(name) if !catalog.uses(&name) => {
-                if let Ok(table) = database.table(&name) {
+            Loose::Table(name) if !catalog.uses(name) => {
+                if let Ok(table) = database.table(name) {
                     self.sql.forget_numbers(table.id());
-                    let _ = database.drop_table(&name);
+                    let _ = database.drop_table(name);
                 }
             }
-            Loose::Index { table, index } if !catalog.uses_index(&table, &index) => {
-                if let Ok(table) = database.table(&table) {
-                    let _ = database.drop_index(&table, &index);
-                }
+            Loose::Index { table, index } if !catalog.uses_index(table, index) => {
+                drop_indexes(database, std::slice::from_ref(loose));
             }
-            Loose::Sequence(number) if !catalog.uses_sequence(number) => {
-                self.sql.sequences.forget(number);
-                let _ = crate::state::delete_sequence(database, number);
+            Loose::Sequence(number) if !catalog.uses_sequence(*number) => {
+                self.sql.sequences.forget(*number);
+                let _ = crate::state::delete_sequence(database, *number);
             }
             Loose::Table(_) | Loose::Index { .. } | Loose::Sequence(_) => {}
         }
@@ -556,6 +576,8 @@ impl Session {
 
     /// Undoes what has come since the savepoint at a place, which stays.
     pub(super) fn return_to(&mut self, at: usize) -> Result<()> {
+        let kept = self.kept_catalogs(at + 1);
+        self.sweep_undone(&kept);
         let savepoint = &self.transaction.savepoints[at];
         self.connection.roll_back_to(savepoint.mark)?;
         self.environment.names.catalog = Arc::clone(&savepoint.catalog);
@@ -571,26 +593,33 @@ impl Session {
         self.undo_settings(level);
         self.environment.host.variables.enter(level);
         self.undo_portals(level);
-        self.sweep_undone();
         Ok(())
     }
 
-    /// Drops the indexes that were made and are undone: unique ones would count until the end.
-    fn sweep_undone(&mut self) {
+    /// The catalogues to which so many savepoints go back.
+    fn kept_catalogs(&self, savepoints: usize) -> Vec<Arc<Catalog>> {
+        let kept = self.transaction.savepoints.iter().take(savepoints);
+        kept.map(|savepoint| Arc::clone(&savepoint.catalog))
+            .collect()
+    }
+
+    /// Drops the indexes that were made and that no catalogue names to which the transaction goes
+    /// back. Their tables are still locked: a unique one counts for all who write.
+    fn sweep_undone(&mut self, kept: &[Arc<Catalog>]) {
+        if self.transaction.loose.is_empty() {
+            return;
+        }
         let committed = self.sql.catalog();
-        let savepoints = &self.transaction.savepoints;
         let is_undone = |loose: &mut Loose| match loose {
             Loose::Index { table, index } => {
-                let mut kept = savepoints.iter().map(|one| &one.catalog);
-                let is_kept = kept.any(|catalog| catalog.uses_index(table, index));
-                !is_kept && !committed.uses_index(table, index)
+                let mut catalogs = kept.iter().chain([&committed]);
+                !catalogs.any(|catalog| catalog.uses_index(table, index))
             }
-            _ => false,
+            Loose::Table(_) | Loose::Sequence(_) => false,
         };
-        let undone: Vec<Loose> = self.transaction.loose.extract_if(.., is_undone).collect();
-        for loose in undone {
-            self.sweep(loose);
-        }
+        let loose = &mut self.transaction.loose;
+        let undone: Vec<Loose> = loose.extract_if(.., is_undone).collect();
+        drop_indexes(self.sql.database(), &undone);
     }
 
     fn release(&mut self, name: &Ident) -> Result<()> {
@@ -611,6 +640,17 @@ impl Session {
         let level = self.transaction.level();
         self.release_settings(level);
         self.release_portals(level);
+    }
+}
+
+/// Drops indexes below. If that fails, the next opening of the database drops them.
+fn drop_indexes(database: &Database, indexes: &[Loose]) {
+    for loose in indexes {
+        if let Loose::Index { table, index } = loose
+            && let Ok(table) = database.table(table)
+        {
+            let _ = database.drop_index(&table, index);
+        }
     }
 }
 

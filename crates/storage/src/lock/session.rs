@@ -63,8 +63,8 @@ pub struct LockSession {
     precedence: Precedence,
     /// Whether many keys become a lock of their table.
     escalates: bool,
-    /// Whether the transaction has made locks of keys stronger.
-    has_raised: bool,
+    /// The number of the last lock of a key that the transaction has made stronger.
+    last_raise: Option<u64>,
     waits: u64,
     /// Since this was last set to false.
     has_waited: bool,
@@ -96,7 +96,7 @@ impl LockSession {
             rights: 0,
             precedence: Precedence::Usual,
             escalates: true,
-            has_raised: false,
+            last_raise: None,
             waits: 0,
             has_waited: false,
             counters: LockCounters::default(),
@@ -213,7 +213,7 @@ impl LockSession {
             let key = self.owned.keys.get_mut(owned);
             key.strength = joined;
             key.raises.push((raised, held));
-            self.has_raised = true;
+            self.last_raise = Some(raised);
             return Ok(());
         }
         let is_read = strength == Strength::Shared;
@@ -742,7 +742,7 @@ impl LockSession {
             self.release_key(key);
         }
         self.owned.order = order;
-        self.has_raised = false;
+        self.last_raise = None;
         let ranges = std::mem::take(&mut self.owned.ranges);
         self.release_ranges(&ranges);
         self.owned.raises.clear();

@@ -167,7 +167,7 @@ fn unique_keys_wait_for_those_who_take_and_free_them() {
         one.commit(Durability::Immediate).unwrap();
         assert!(is_duplicate(two.insert(&table, (4_i64, 10_i64))));
         two.insert(&table, (4_i64, 0_i64)).unwrap();
-        // Locks stay until the transaction ends, those of failed statements too.
+        // Locks of changes stay until the transaction ends.
         two.abort();
         two.begin(Isolation::ReadCommitted).unwrap();
         one.begin(Isolation::ReadCommitted).unwrap();

@@ -3,7 +3,10 @@
 //! A row in the way may have been committed after the statement began: it is looked for in the
 //! newest state, locked, and changed as an update changes it.
 
-use super::noted::{Noted, Pending, Seen, key_datums, note_keys, note_parents, stored_key};
+use super::change::strength_of;
+use super::noted::{
+    Noted, Pending, Seen, has_same_key, key_datums, note_keys, note_parents, stored_key,
+};
 use super::route;
 use super::row::apply;
 use super::rules::{check, check_views, duplicate, generate, of_row, stored_row};
@@ -14,7 +17,10 @@ use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, key_values, read_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::{Datum, Type};
-use indelible::{Prefix, RowLock};
+use indelible::Prefix;
+
+/// Tries of a row that meets another one, which is gone each time that it is looked for.
+const TRIES_MAX: u32 = 100;
 
 /// Inserts the row of an input row; returns it, or the one that was changed in its place.
 pub(super) fn insert(
@@ -85,11 +91,15 @@ fn insert_row(
         let is_named = conflict.keys().iter().any(|own| own.index == key.index);
         match conflict {
             Conflict::Nothing(keys) => {
-                if keys.is_empty() || is_named || is_any_there(table, keys, &row, run)? {
-                    check_seen(table, key, &row, run)?;
-                    return Ok(None);
-                }
-                return Err(of_row(table, error, &row, run));
+                let found = match keys.is_empty() || is_named {
+                    true => Some(key),
+                    false => first_there(table, keys, &row, run)?,
+                };
+                let Some(key) = found else {
+                    return Err(of_row(table, error, &row, run));
+                };
+                check_seen(table, key, &row, run)?;
+                return Ok(None);
             }
             Conflict::Update { .. } => match update(table, conflict, &row, (pending, seen), run)? {
                 InTheWay::Changed(mut updated) => {
@@ -100,7 +110,7 @@ fn insert_row(
                 }
                 InTheWay::Left => return Ok(None),
                 // The row has gone meanwhile.
-                InTheWay::Gone if is_named && tries < 10 => tries += 1,
+                InTheWay::Gone if is_named && tries < TRIES_MAX => tries += 1,
                 InTheWay::Gone => return Err(of_row(table, error, &row, run)),
             },
         }
@@ -136,20 +146,20 @@ fn finished(table: &Target, mut row: Row, run: &mut Run<'_>) -> Result<Row> {
     Ok(row)
 }
 
-/// Whether a row has one of these keys of a row. A primary key is none of them: the table below
-/// looks for it first.
-fn is_any_there(
+/// The first of these keys of a row that another row has. A primary key is none of them: the table
+/// below looks for it first.
+fn first_there<'k>(
     table: &Target,
-    keys: &[UniqueKey],
+    keys: &'k [UniqueKey],
     row: &[Datum],
     run: &mut Run<'_>,
-) -> Result<bool> {
+) -> Result<Option<&'k UniqueKey>> {
     for key in keys.iter().filter(|key| key.index.is_some()) {
-        if find(table, key, row, run)?.is_some() {
-            return Ok(true);
+        if find_newest(table, key, row, run)?.is_some() {
+            return Ok(Some(key));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Fails if the row in the way was committed after the snapshot of the transaction, which would
@@ -203,13 +213,16 @@ fn update(
     else {
         return Ok(InTheWay::Gone);
     };
-    let Some(found) = find(table, key, row, run)? else {
+    let Some(found) = find_newest(table, key, row, run)? else {
         return Ok(InTheWay::Gone);
     };
-    let wait = run.environment.wait();
-    let existing = match lock_row(&table.source, &found, (RowLock::Update, wait), run)? {
-        Newest::Row(existing) => existing,
-        Newest::Gone | Newest::Busy => return Ok(InTheWay::Gone),
+    let lock = (strength_of(table, set), run.environment.wait());
+    let existing = match lock_row(&table.source, &found, lock, run)? {
+        // Others may have given it another key before it was locked.
+        Newest::Row(existing) if key.index.is_none() || has_same_key(key, &found, &existing) => {
+            existing
+        }
+        Newest::Row(_) | Newest::Gone | Newest::Busy => return Ok(InTheWay::Gone),
     };
     if seen.contains(&stored_key(table, &existing)) {
         let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
@@ -235,7 +248,21 @@ fn update(
     Ok(InTheWay::Changed(updated))
 }
 
-/// The row that has a key of a row, in the newest state.
+/// As [`find`], in the newest state: the row may have been committed after the statement began, or
+/// after the snapshot of the transaction.
+fn find_newest(
+    table: &Target,
+    key: &UniqueKey,
+    row: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let moment = run.connection.leave_snapshot()?;
+    let found = find(table, key, row, run);
+    run.connection.return_to(moment);
+    found
+}
+
+/// The row that has a key of a row.
 fn find(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Result<Option<Row>> {
     let Some(name) = &key.index else {
         // The primary key is that of the new row.
@@ -249,14 +276,11 @@ fn find(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Re
     let Some(values) = values.collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    // The other row may have been committed after the statement began.
-    let moment = run.connection.leave_moment()?;
     let scan = run
         .connection
         .scan_index(&index, Prefix(values), indelible::Direction::Forward);
     let mut rows = Vec::new();
     let is_there = scan?.next_batch(run.connection, &mut rows)?;
-    run.connection.return_to(moment);
     let Some(stored) = rows.first().filter(|_| is_there) else {
         return Ok(None);
     };

@@ -212,25 +212,12 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
         return Err(violation(detail.to_owned()));
     }
-    let lock = (RowLock::KeyShare, run.environment.wait());
-    for other in reference
-        .others
-        .iter()
-        .filter(|other| other.may_have(&values))
-    {
-        for parent in rows_with(other, &values, run)? {
-            let locked = match other.partition.is_empty() {
-                true => lock_row(&other.source, &parent, lock, run)?,
-                false => lock_moved_row(&other.source, &parent, lock, run)?,
-            };
-            if let Newest::Row(parent) = locked
-                && has_values(&parent, &other.columns, &values, run)
-            {
-                return Ok(());
-            }
-        }
+    if is_there(reference, &values, run)? || put_off(table, reference, (row, Side::Child), run)? {
+        return Ok(());
     }
-    if put_off(table, reference, (row, Side::Child), run)? {
+    // Since the moment began, the statement may have waited for other rows.
+    drop(run.connection.leave_moment()?);
+    if is_there(reference, &values, run)? {
         return Ok(());
     }
     let key = key_text(table, &reference.columns, row, &run.environment.context())?;
@@ -238,6 +225,29 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         "Key {key} is not present in table \"{}\".",
         reference.other_name
     )))
+}
+
+/// Whether a reference with these values names a row, which is locked then.
+fn is_there(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<bool> {
+    let lock = (RowLock::KeyShare, run.environment.wait());
+    for other in reference
+        .others
+        .iter()
+        .filter(|other| other.may_have(values))
+    {
+        for parent in rows_with(other, values, run)? {
+            let locked = match other.partition.is_empty() {
+                true => lock_row(&other.source, &parent, lock, run)?,
+                false => lock_moved_row(&other.source, &parent, lock, run)?,
+            };
+            if let Newest::Row(parent) = locked
+                && has_values(&parent, &other.columns, values, run)
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The rows that follow those of a table that have gone.

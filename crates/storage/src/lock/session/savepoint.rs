@@ -52,7 +52,7 @@ impl LockSession {
         for key in newer {
             self.release_key(key);
         }
-        if self.has_raised {
+        if self.last_raise.is_some_and(|raise| raise >= savepoint.0) {
             self.weaken_raised_since(savepoint.0);
         }
         self.release_wholes_since(savepoint.0);
