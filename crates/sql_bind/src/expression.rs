@@ -7,6 +7,8 @@ use super::lookup::ambiguous;
 use super::{Binder, TypeName, ident_text};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
+use crate::types::cast::CastContext;
+use crate::types::function::Body;
 use crate::types::overload::coerces;
 use crate::types::{Datum, Kind, RecordShape, Type};
 use sql_parse::Copied;
@@ -664,6 +666,10 @@ fn distinct(equal: Expr, negated: bool) -> Expr {
             let left = call.arguments.pop();
             let missing = || Expr::null(Kind::Unknown.plain());
             let pair = (left.unwrap_or_else(missing), right.unwrap_or_else(missing));
+            let pair = match call.function.body {
+                Body::Comparison(_) => pair,
+                _ => as_moments(pair),
+            };
             Expr::IsDistinct(Box::new(pair), negated)
         }
         Expr::And(fields) => {
@@ -675,4 +681,20 @@ fn distinct(equal: Expr, negated: bool) -> Expr {
         }
         other => Expr::IsTruth(Box::new(other), Some(true), !negated),
     }
+}
+
+/// Dates and timestamps of two types as values of one, since they are compared by their content.
+fn as_moments((left, right): (Expr, Expr)) -> (Expr, Expr) {
+    let kinds = [left.kind(), right.kind()];
+    let common = match kinds.contains(&Kind::Timestamptz) {
+        true => Kind::Timestamptz,
+        false => Kind::Timestamp,
+    };
+    let convert = |value: Expr| match value.kind() {
+        kind @ (Kind::Date | Kind::Timestamp) if kind != common => {
+            Expr::Cast(Box::new(value), common.plain(), CastContext::Implicit)
+        }
+        _ => value,
+    };
+    (convert(left), convert(right))
 }

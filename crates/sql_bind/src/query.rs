@@ -14,7 +14,7 @@ use crate::plan::{
     SortKey, Values, Wanted, Working,
 };
 use crate::types::overload::common_kind;
-use crate::types::{Kind, Type};
+use crate::types::{Datum, Kind, Type};
 use sql_parse::{FETCHED, mark_of};
 use sqlparser::ast::{
     self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
@@ -93,6 +93,11 @@ impl Binder<'_> {
             if !message.is_empty() {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
+            if let Some(Expr::Constant(Datum::Null, _)) = bounds.limit {
+                let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+                let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+                return Err(SqlError::new(state, message));
+            }
         }
         match &*query.body {
             SetExpr::Select(select) => self.select(select, order, bounds, locks),
@@ -148,10 +153,7 @@ impl Binder<'_> {
                 }
                 bounds.limit = match quantity {
                     Some(quantity) => binder.bound_of(Some(quantity), "LIMIT")?,
-                    None => Some(Expr::Constant(
-                        crate::types::Datum::Int8(1),
-                        Kind::Int8.plain(),
-                    )),
+                    None => Some(Expr::Constant(Datum::Int8(1), Kind::Int8.plain())),
                 };
             }
             Ok(bounds)

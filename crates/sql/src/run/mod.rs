@@ -17,6 +17,7 @@ mod frame;
 mod functions;
 mod incremental;
 mod join;
+mod key_set;
 mod limit;
 mod lock;
 mod modify;
@@ -78,6 +79,7 @@ pub(crate) struct State {
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,
+    lists: quantified::Lists,
     /// Values that expressions read several times, by their numbers.
     values: std::collections::HashMap<usize, Datum>,
     shared: Vec<Option<cte::SharedRows>>,
@@ -108,6 +110,7 @@ impl State {
     /// run has left something.
     pub(crate) fn restart(&mut self, limit_bytes: u64, operators: usize) -> bool {
         self.processed = 0;
+        self.lists.clear();
         self.outer.is_empty()
             && self.subqueries.is_empty()
             && self.shared.is_empty()

@@ -4,14 +4,14 @@
 //! row, which lies on top of the outer rows meanwhile.
 
 use super::evaluate::all;
+use super::key_set::{KeySet, compared};
 use super::{Operator, Run, build, collect, evaluate, let_go, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
 use crate::sink::Batch;
 use crate::types::Datum;
 use crate::types::aggregate::array_of;
-use sql_rows::{BuildRowHasher, SegmentCache, Share, Store, bytes_of};
-use std::collections::HashSet;
+use sql_rows::{SegmentCache, Store};
 use std::sync::Arc;
 
 /// A query's operators and results, kept for its next use.
@@ -21,25 +21,23 @@ pub(crate) struct Slot {
     /// The result of one that reads no outer rows.
     result: Option<Datum>,
     rows: Option<Arc<Store>>,
-    /// The values of its only column, for tests of equality.
-    values: Values,
+    keys: Keys,
 }
 
-/// The different values of a query's column.
+/// A query's rows, for a test of equality.
 #[derive(Clone, Default)]
-enum Values {
+enum Keys {
     #[default]
     NotCollected,
-    /// They do not fit into memory.
-    TooMany,
-    All(Arc<ValueSet>),
+    /// The test is another one, or they do not fit into memory.
+    None,
+    All(Arc<KeyTest>),
 }
 
-struct ValueSet {
-    values: HashSet<Datum, BuildRowHasher>,
-    has_null: bool,
-    /// The memory of the values.
-    share: Share,
+struct KeyTest {
+    /// Over the values that stand before the query.
+    own: Vec<Expr>,
+    rows: KeySet,
 }
 
 /// The slot of a query, by its place in the plan, which stays where it is while it runs.
@@ -145,12 +143,11 @@ fn quantified(
         }
     };
     let mut pair = all(&test.left, row, run)?;
-    if !is_all
-        && !subquery.is_correlated
-        && is_plain_equality(test)
-        && let Values::All(set) = values_of(number, &rows, run)?
+    if !subquery.is_correlated
+        && let Keys::All(keys) = keys_of(number, (test, is_all), &rows, run)?
     {
-        return Ok(any_equal(&pair[0], &rows, &set));
+        let own = all(&keys.own, &pair, run)?;
+        return Ok(keys.rows.test(&own, is_all));
     }
     let (width, mut unknown) = (pair.len(), false);
     let (mut at, mut place) = (0_u64, SegmentCache::default());
@@ -174,62 +171,47 @@ fn quantified(
     })
 }
 
-/// Whether a test compares one value with the query's only column for equality.
-fn is_plain_equality(test: &RowTest) -> bool {
-    test.left.len() == 1
-        && match &*test.condition {
-            Expr::Call(call) if call.is_equality() => {
-                matches!(call.arguments[..], [Expr::Column(0, _), Expr::Column(1, _)])
-            }
-            _ => false,
-        }
-}
-
-/// The values of a query's column, which are collected for the first test.
-fn values_of(number: usize, rows: &Store, run: &mut Run<'_>) -> Result<Values> {
-    if matches!(slot(number, run).values, Values::NotCollected) {
-        let mut set = ValueSet {
-            values: HashSet::default(),
-            has_null: false,
-            share: run.state.memory.share(),
+/// The keys of a query's rows, which are collected for the first test.
+fn keys_of(
+    number: usize,
+    (test, is_all): (&RowTest, bool),
+    rows: &Store,
+    run: &mut Run<'_>,
+) -> Result<Keys> {
+    if matches!(slot(number, run).keys, Keys::NotCollected) {
+        let keys = match compared(&test.condition, is_all, test.left.len()) {
+            Some(pairs) => collect_keys(&pairs, test.left.len(), rows, run)?,
+            None => None,
         };
-        let fits = set.collect(rows)?;
-        slot(number, run).values = match fits {
-            true => Values::All(Arc::new(set)),
-            false => Values::TooMany,
-        };
+        slot(number, run).keys = keys.map_or(Keys::None, |keys| Keys::All(Arc::new(keys)));
     }
-    Ok(slot(number, run).values.clone())
+    Ok(slot(number, run).keys.clone())
 }
 
-impl ValueSet {
-    /// Adds the values of rows; false if there is no room for all of them.
-    fn collect(&mut self, rows: &Store) -> Result<bool> {
-        let (mut at, mut place) = (0, SegmentCache::default());
-        while let Some(row) = rows.get(at, &mut place)? {
-            at += 1;
-            match &row[0] {
-                Datum::Null => self.has_null = true,
-                value if self.values.contains(value) => {}
-                value => {
-                    if !self.share.try_take(bytes_of(&row[..1])) {
-                        return Ok(false);
-                    }
-                    self.values.insert(value.clone());
-                }
-            }
+/// The keys of rows; none if there is no room for all of them.
+fn collect_keys(
+    pairs: &[(&Expr, &Expr)],
+    width: usize,
+    rows: &Store,
+    run: &mut Run<'_>,
+) -> Result<Option<KeyTest>> {
+    let (own, mut theirs): (Vec<Expr>, Vec<Expr>) = pairs
+        .iter()
+        .map(|&(own, theirs)| (own.clone(), theirs.clone()))
+        .unzip();
+    for value in &mut theirs {
+        value.shift(width, -(width as isize));
+    }
+    let mut keys = KeySet::new(run.state.memory.share());
+    let (mut at, mut place) = (0_u64, SegmentCache::default());
+    while let Some(row) = rows.get(at, &mut place)? {
+        at += 1;
+        if at.is_multiple_of(1024) {
+            run.check()?;
         }
-        Ok(true)
+        if !keys.insert(all(&theirs, row, run)?) {
+            return Ok(None);
+        }
     }
-}
-
-/// Whether a value is among those of a query's column.
-fn any_equal(value: &Datum, rows: &Store, set: &ValueSet) -> Datum {
-    match value {
-        _ if rows.is_empty() => Datum::Bool(false),
-        Datum::Null => Datum::Null,
-        value if set.values.contains(value) => Datum::Bool(true),
-        _ if set.has_null => Datum::Null,
-        _ => Datum::Bool(false),
-    }
+    Ok(Some(KeyTest { own, rows: keys }))
 }
