@@ -312,3 +312,52 @@ fn an_index_that_is_undone_counts_for_nobody() {
         run(&mut holder, "DELETE FROM t WHERE id > 0");
     }
 }
+
+/// A check that is put off waits for others at the commit, and not at the statement.
+#[test]
+fn references_that_are_put_off_wait_at_the_commit() {
+    for (end, answer) in [("ROLLBACK", ""), ("COMMIT", "23503")] {
+        let (_scratch, sql) = Scratch::open("waits-put-off");
+        let (mut holder, mut waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+        run(
+            &mut holder,
+            "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1); \
+             CREATE TABLE c (id int, pid int REFERENCES p INITIALLY DEFERRED)",
+        );
+        run(&mut holder, "BEGIN; DELETE FROM p WHERE id = 1");
+        run(&mut waiter, "BEGIN; INSERT INTO c VALUES (1, 1)");
+        let thread = waits(&sql, waiter, |session| state(session, "COMMIT"));
+        run(&mut holder, end);
+        assert_eq!(thread.join().unwrap(), answer);
+    }
+}
+
+/// A row that has not committed is not there; one that has changed is waited for.
+#[test]
+fn changes_by_key_do_not_wait_for_new_rows() {
+    let (_scratch, sql) = Scratch::open("waits-new-rows");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)",
+    );
+    run(
+        &mut holder,
+        "BEGIN; INSERT INTO t VALUES (7, 7); UPDATE t SET v = 2 WHERE id = 1",
+    );
+    run(&mut other, "SET lock_timeout = '100ms'");
+    for (text, answer) in [
+        ("UPDATE t SET v = 3 WHERE id = 7", ""),
+        ("DELETE FROM t WHERE id = 7", ""),
+        ("UPDATE t SET v = 3 WHERE id = 1", "55P03"),
+    ] {
+        assert_eq!(state(&mut other, text), answer, "{text}");
+    }
+    let thread = waits(&sql, sql.connect().unwrap(), |session| {
+        run(session, "UPDATE t SET v = v * 5 WHERE id = 1 RETURNING v").unwrap_or_default()
+    });
+    run(&mut holder, "COMMIT");
+    assert_eq!(thread.join().unwrap(), "10");
+    let found = run(&mut other, "SELECT string_agg(id || ':' || v, ' ') FROM t");
+    assert_eq!(found.as_deref(), Some("1:10 7:7"));
+}

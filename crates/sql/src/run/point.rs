@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::sink::Batch;
 use crate::types::{Context, Datum, storage};
-use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, TableId, ValueRef};
+use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, TableId, ValueRef, Wait};
 use std::collections::BTreeMap;
 
 /// Tables whose memory is kept.
@@ -221,9 +221,17 @@ impl PointRun<'_> {
             Ok(run.connection.row_key(below, key)?)
         })?;
         let Some(key) = key else { return Ok(false) };
-        let found = run
-            .connection
-            .get_locked_at(below, &key, strength, wait, row)?;
+        // A row that others have inserted, and not committed, is not there: nobody waits for it.
+        let first = if looks_first { wait } else { Wait::Never };
+        let connection = &mut *run.connection;
+        let mut found = connection.get_locked_at(below, &key, strength, first, row)?;
+        if found == Found::Busy && !looks_first {
+            if !self.find(&plan.row, run)? {
+                return Ok(false);
+            }
+            let (connection, row) = (&mut *run.connection, &mut *self.row);
+            found = connection.get_locked_at(below, &key, strength, wait, row)?;
+        }
         if found == Found::No
             && is_partition
             && run.connection.moved_at(below, &key)? == Some(Moved::Elsewhere)

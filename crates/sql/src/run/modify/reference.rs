@@ -18,7 +18,7 @@ use crate::run::lock::{Newest, lock_moved_row, lock_row, written_anew};
 use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
 use crate::types::Datum;
-use indelible::{RowLock, TableLock};
+use indelible::{RowLock, TableLock, Wait};
 use sql_bind::Binder;
 use sql_parse::LineIndex;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -212,12 +212,20 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
         return Err(violation(detail.to_owned()));
     }
-    if is_there(reference, &values, run)? || put_off(table, reference, (row, Side::Child), run)? {
+    // A check that is put off does not wait.
+    let deferred = &run.environment.host.deferred;
+    let wait = match deferred.has(reference.oid, reference.deferral) {
+        true => Wait::Never,
+        false => run.environment.wait(),
+    };
+    if is_there(reference, &values, wait, run)?
+        || put_off(table, reference, (row, Side::Child), run)?
+    {
         return Ok(());
     }
     // Since the moment began, the statement may have waited for other rows.
     drop(run.connection.leave_moment()?);
-    if is_there(reference, &values, run)? {
+    if is_there(reference, &values, wait, run)? {
         return Ok(());
     }
     let key = key_text(table, &reference.columns, row, &run.environment.context())?;
@@ -228,8 +236,13 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
 }
 
 /// Whether a reference with these values names a row, which is locked then.
-fn is_there(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<bool> {
-    let lock = (RowLock::KeyShare, run.environment.wait());
+fn is_there(
+    reference: &Reference,
+    values: &[Datum],
+    wait: Wait,
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    let lock = (RowLock::KeyShare, wait);
     for other in reference
         .others
         .iter()
