@@ -4,6 +4,7 @@
 //! Defaults act when an object is made or a session begins; changing them changes nothing that is
 //! there. Objects of a role are dropped in an order in which none needs another one.
 
+use super::drop::label_of;
 use super::grant::{Change, privileges_among};
 use crate::catalog::{
     AccessBody, Body, Defaults, DefaultsBody, Grant, OWNER, Object, Oid, initial,
@@ -323,6 +324,53 @@ impl Session {
         Ok(Some((shown_name(&name).to_owned(), value)))
     }
 
+    /// The objects that a role owns or has privileges for, as an error tells them.
+    pub(super) fn needs_of_role(&self, role: Oid) -> Vec<String> {
+        let (names, catalog) = (&self.environment.names, self.catalog());
+        let needs = catalog.objects().filter_map(|object| {
+            let (owner, grants, label) = match &object.body {
+                Body::Access(access) => {
+                    let of = catalog.object(access.object);
+                    let label = match of {
+                        Some(of) => label_of(names, of),
+                        None => format!("database {}", self.environment.host.database),
+                    };
+                    (access.owner, &access.grants, label)
+                }
+                Body::Defaults(body) => {
+                    let Defaults::Objects {
+                        schema,
+                        kind,
+                        grants,
+                    } = &body.of
+                    else {
+                        return None;
+                    };
+                    let owner = catalog.role_name(body.role).unwrap_or("?");
+                    let within = catalog.object(*schema).map(|schema| &schema.name);
+                    let within = within.map(|schema| format!(" in schema {schema}"));
+                    let label = format!(
+                        "default privileges on new {}s belonging to role {owner}{}",
+                        word_of(*kind),
+                        within.unwrap_or_default()
+                    );
+                    (body.role, grants, label)
+                }
+                _ => return None,
+            };
+            if owner == role {
+                return Some(format!("owner of {label}"));
+            }
+            let mut roles = grants
+                .iter()
+                .flat_map(|grant| [grant.grantee, grant.grantor]);
+            roles
+                .any(|one| one == role)
+                .then(|| format!("privileges for {label}"))
+        });
+        needs.collect()
+    }
+
     /// Drops the objects of roles in an order in which none needs another one.
     fn drop_all_of(&mut self, roles: &[Oid], cascade: bool) -> Result<()> {
         loop {
@@ -362,7 +410,7 @@ impl Session {
 }
 
 /// The word of a kind of objects in messages.
-pub(super) fn word_of(kind: char) -> &'static str {
+fn word_of(kind: char) -> &'static str {
     match kind {
         'r' => "relation",
         'S' => "sequence",

@@ -2,11 +2,7 @@
 //!
 //! Messages and their conditions are PostgreSQL's.
 
-use super::defaults::word_of;
-use super::drop::label_of;
-use crate::catalog::{
-    Attribute, Body, Defaults, EVERYONE, OWNER, Object, Oid, RoleBody, predefined_name,
-};
+use crate::catalog::{Attribute, Body, EVERYONE, OWNER, Object, Oid, RoleBody, predefined_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -369,53 +365,6 @@ impl Session {
         }
         self.forget_defaults(role)?;
         self.remove(role)
-    }
-
-    /// The objects that a role owns or has privileges for, as an error tells them.
-    fn needs_of_role(&self, role: Oid) -> Vec<String> {
-        let (names, catalog) = (&self.environment.names, self.catalog());
-        let needs = catalog.objects().filter_map(|object| {
-            let (owner, grants, label) = match &object.body {
-                Body::Access(access) => {
-                    let of = catalog.object(access.object);
-                    let label = match of {
-                        Some(of) => label_of(names, of),
-                        None => format!("database {}", self.environment.host.database),
-                    };
-                    (access.owner, &access.grants, label)
-                }
-                Body::Defaults(body) => {
-                    let Defaults::Objects {
-                        schema,
-                        kind,
-                        grants,
-                    } = &body.of
-                    else {
-                        return None;
-                    };
-                    let owner = catalog.role_name(body.role).unwrap_or("?");
-                    let within = catalog.object(*schema).map(|schema| &schema.name);
-                    let within = within.map(|schema| format!(" in schema {schema}"));
-                    let label = format!(
-                        "default privileges on new {}s belonging to role {owner}{}",
-                        word_of(*kind),
-                        within.unwrap_or_default()
-                    );
-                    (body.role, grants, label)
-                }
-                _ => return None,
-            };
-            if owner == role {
-                return Some(format!("owner of {label}"));
-            }
-            let mut roles = grants
-                .iter()
-                .flat_map(|grant| [grant.grantee, grant.grantor]);
-            roles
-                .any(|one| one == role)
-                .then(|| format!("privileges for {label}"))
-        });
-        needs.collect()
     }
 
     /// Makes a role a member of another one.

@@ -3,7 +3,7 @@
 //! The role that owns the database is not kept: it has every attribute, and no members.
 
 use super::oid::{DATABASE_OWNER, OWNER, Oid};
-use super::predefined::{BARE, memberships_from_the_beginning, predefined_name, predefined_named};
+use super::predefined::{memberships_from_the_beginning, predefined_name, predefined_named};
 use super::{Body, Catalog, Names};
 use crate::error::Result;
 use sql_values::codec::{Reader, Writer};
@@ -48,6 +48,9 @@ pub struct RoleBody {
     /// Its members, and whether each may make others members.
     pub members: Vec<(Oid, bool)>,
 }
+
+/// The content of a role that is there from the beginning and has no members.
+static BARE: RoleBody = RoleBody::new();
 
 impl Default for RoleBody {
     fn default() -> Self {

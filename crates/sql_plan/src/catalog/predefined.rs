@@ -3,7 +3,6 @@
 //! Each is there from the beginning, cannot log in, and becomes an object of the catalogue with its
 //! first member. It has the number that PostgreSQL gives it.
 
-use super::access::RoleBody;
 use super::grants::Privilege;
 use super::oid::Oid;
 use std::collections::BTreeSet;
@@ -36,9 +35,6 @@ pub const PREDEFINED: [(&str, Oid); 8] = [
     ("pg_stat_scan_tables", STAT_SCAN_TABLES),
     ("pg_write_all_data", WRITE_ALL_DATA),
 ];
-
-/// The content of such a role that has no members.
-pub(super) static BARE: RoleBody = RoleBody::new();
 
 /// The name of a role, if it is one of these.
 pub fn predefined_name(role: Oid) -> Option<&'static str> {
