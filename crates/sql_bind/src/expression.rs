@@ -61,10 +61,7 @@ impl Binder<'_> {
             } => {
                 let target = self.cast_target(data_type)?;
                 self.note_type(data_type);
-                let operand = self.expression(expr)?;
-                let span = expr.span();
-                let cast = self.cast_to(operand, target.data_type);
-                let cast = cast.map_err(|error| self.at(span, error))?;
+                let cast = self.cast_as(expr, target.data_type)?;
                 match target.domain {
                     Some(domain) => self.checked_by(cast, domain),
                     None => Ok(cast),
@@ -88,6 +85,33 @@ impl Binder<'_> {
             Tree::Collate { expr, collation } => self.collate(expr, collation),
             _ => self.predicate(tree),
         }
+    }
+
+    /// An expression as a value of a type, as `CAST` asks for. The parts of `ARRAY[...]` are values
+    /// of its type at once.
+    fn cast_as(&mut self, tree: &Tree, target: Type) -> Result<Expr> {
+        let (Some(array), Some(element)) = (array_of(tree), target.kind.element()) else {
+            let operand = self.expression(tree)?;
+            let cast = self.cast_to(operand, target);
+            return cast.map_err(|error| self.at(tree.span(), error));
+        };
+        let mut parts = Vec::with_capacity(array.elem.len());
+        for part in &array.elem {
+            parts.push(match array_of(part) {
+                Some(_) => self.cast_as(part, target)?,
+                None => self.expression(part)?,
+            });
+        }
+        let kind = match parts.iter().any(|part| part.kind().is_array()) {
+            true => target.kind,
+            false => element,
+        };
+        let of_part = Type { kind, ..target };
+        let parts = parts.into_iter().zip(&array.elem).map(|(part, tree)| {
+            let part = self.cast_to(part, of_part);
+            part.map_err(|error| self.at(tree.span(), error))
+        });
+        Ok(Expr::Array(parts.collect::<Result<_>>()?, target))
     }
 
     /// The type of a cast. Texts of the functions that read values are texts.
@@ -611,6 +635,15 @@ impl Binder<'_> {
             });
         }
         value.ok_or_else(|| SqlError::internal("an operator without operands"))
+    }
+}
+
+/// The constructor of an array, in brackets or not.
+fn array_of(tree: &Tree) -> Option<&ast::Array> {
+    match tree {
+        Tree::Nested(inner) => array_of(inner),
+        Tree::Array(array) => Some(array),
+        _ => None,
     }
 }
 

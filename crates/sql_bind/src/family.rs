@@ -33,6 +33,10 @@ impl Binder<'_> {
         }
         for oid in self.names.catalog.descendants(table.object.oid) {
             let object = self.referenced(oid)?;
+            // Rows of temporary tables are those of their session alone.
+            if self.names.is_others(object.namespace) {
+                continue;
+            }
             let source = self.source(&object)?;
             family.push(BoundTable {
                 object,

@@ -125,6 +125,13 @@ impl SessionNames {
         }
     }
 
+    /// Whether a schema is that of another session's temporary objects.
+    pub fn is_others(&self, namespace: Oid) -> bool {
+        let schema = self.catalog.object(namespace);
+        let is_temporary = schema.is_some_and(|schema| schema.name.starts_with("pg_temp_"));
+        is_temporary && self.temporary != Some(namespace)
+    }
+
     /// Fails unless a role has one of some privileges on an object, and may use its schema.
     pub fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
         if self.has_all_rights || self.catalog.is_superuser(role) {

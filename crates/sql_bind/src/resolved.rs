@@ -375,12 +375,22 @@ impl<'b> Binder<'b> {
         else {
             return;
         };
-        while let Expr::Cast { expr, .. } = tree {
-            tree = *expr;
+        // A text of another type is looked up each time.
+        while let Expr::Nested(inner)
+        | Expr::Cast {
+            expr: inner,
+            data_type: DataType::Regclass,
+            ..
+        } = tree
+        {
+            tree = *inner;
         }
         if let Expr::Value(value) = tree
-            && let Value::SingleQuotedString(name) = &value.value
-            && let Ok(oid) = self.names.object_oid(Kind::Regclass, name)
+            && let Value::SingleQuotedString(_)
+            | Value::EscapedStringLiteral(_)
+            | Value::DollarQuotedString(_) = &value.value
+            && let Some(name) = value.value.clone().into_string()
+            && let Ok(oid) = self.names.object_oid(Kind::Regclass, &name)
         {
             self.note(value.span, || Found::Sequence { oid });
         }

@@ -306,7 +306,7 @@ impl Dump<'_> {
              quote_ident(c.relname) || ' ' || pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
-             WHERE c.relispartition AND {OURS}{} ORDER BY c.oid",
+             WHERE c.relispartition AND c.relkind IN ('r', 'p') AND {OURS}{} ORDER BY c.oid",
             self.chosen()
         ))
     }
@@ -317,8 +317,10 @@ impl Dump<'_> {
             "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
              pg_catalog.pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN ({}) END FROM pg_catalog.pg_attribute a \
              LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-            order::identity_query()
+             JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
+             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped AND NOT ({}) ORDER BY a.attnum",
+            order::identity_query(),
+            order::INHERITED
         ))?;
         let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
         let checks = self.ask(&format!(
@@ -347,6 +349,7 @@ impl Dump<'_> {
             "CREATE TABLE {target} (\n    {}\n){end};",
             lines.join(",\n    ")
         )?;
+        self.statements(&order::inherited_query(oid))?;
         self.statements(&order::renamed_query(oid))
     }
 
@@ -415,6 +418,15 @@ impl Dump<'_> {
         let unproven = format!("{chosen} AND NOT r.convalidated");
         self.statements(&constraints("'c'", &unproven))?;
         self.statements(&indexes("'r', 'p'", &chosen))?;
+        self.statements(&format!(
+            "SELECT 'ALTER INDEX ' || quote_ident(m.nspname) || '.' || quote_ident(p.relname) || ' ATTACH PARTITION ' || \
+             quote_ident(n.nspname) || '.' || quote_ident(o.relname) FROM pg_catalog.pg_inherits i \
+             JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'I' \
+             JOIN pg_catalog.pg_namespace m ON m.oid = p.relnamespace \
+             JOIN pg_catalog.pg_class o ON o.oid = i.inhrelid JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace \
+             JOIN pg_catalog.pg_index x ON x.indexrelid = o.oid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
+             WHERE {OURS}{chosen} ORDER BY o.oid"
+        ))?;
         self.statements(&constraints("'f'", &chosen))?;
         if !self.name.is_empty() {
             for row in self.ask(&self.views_query())? {

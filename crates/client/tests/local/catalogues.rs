@@ -60,3 +60,32 @@ fn temporary_objects_of_an_ended_session_do_not_come_back() {
         Some("0")
     );
 }
+
+/// Another session read and changed the rows of a temporary table that inherits from a permanent
+/// one, and lost a permanent view when a temporary one took its name.
+#[test]
+fn temporary_tables_and_views_are_those_of_their_session() {
+    let (_scratch, sql) = Scratch::open("catalogue-temporary-heirs");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut one,
+        "CREATE TABLE up (a int); INSERT INTO up VALUES (1); CREATE VIEW v AS SELECT 5 AS a",
+    );
+    run(
+        &mut other,
+        "CREATE TEMP TABLE down () INHERITS (up); INSERT INTO down VALUES (2);
+         CREATE OR REPLACE VIEW v AS SELECT a FROM down",
+    );
+    let sum = "SELECT sum(a) FROM up";
+    assert_eq!(run(&mut other, sum).as_deref(), Some("3"));
+    assert_eq!(run(&mut one, sum).as_deref(), Some("1"));
+    run(&mut one, "UPDATE up SET a = a + 10");
+    assert_eq!(run(&mut other, sum).as_deref(), Some("13"));
+    run(&mut one, "TRUNCATE up");
+    assert_eq!(run(&mut other, sum).as_deref(), Some("2"));
+    let view = "SELECT a FROM v";
+    assert_eq!(run(&mut other, view).as_deref(), Some("2"));
+    assert_eq!(run(&mut one, view).as_deref(), Some("5"));
+    drop(other);
+    assert_eq!(run(&mut one, view).as_deref(), Some("5"));
+}

@@ -14,7 +14,9 @@ use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Kind;
 use sql_bind::{TypeName, row_scope, type_named};
-use sql_parse::{DROP_EXPRESSION, ident_text, identity_change, mark_of, object_name};
+use sql_parse::{
+    DROP_EXPRESSION, has_subquery, ident_text, identity_change, mark_of, object_name, stored_text,
+};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DataType, DropBehavior,
     RenameTableNameKind,
@@ -262,6 +264,7 @@ impl Session {
             }
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
+        self.refuse_own_rows((oid, &table), new.column.data_type.kind)?;
         if let Some((mut sequence, _)) = new.sequence {
             if let Body::Sequence(body) = &mut sequence.body {
                 body.owner = Some((oid, old.columns.len()));
@@ -301,16 +304,29 @@ impl Session {
         (name, table): (&str, &str),
         verb: &str,
     ) -> Result<()> {
-        for key in old.lineage.scheme.iter().flat_map(|scheme| &scheme.keys) {
-            let read = self.check_expression(key, table, &old.columns, None)?;
+        if !self.is_partition_key(old, at, table)? {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot {verb} column \"{name}\" because it is part of the partition key of relation \"{table}\""
+        );
+        Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+    }
+
+    /// Whether the partitions of a table are by a column.
+    pub(super) fn is_partition_key(
+        &self,
+        body: &TableBody,
+        at: usize,
+        table: &str,
+    ) -> Result<bool> {
+        for key in body.lineage.scheme.iter().flat_map(|scheme| &scheme.keys) {
+            let read = self.check_expression(key, table, &body.columns, None)?;
             if read.contains(&at) {
-                let message = format!(
-                    "cannot {verb} column \"{name}\" because it is part of the partition key of relation \"{table}\""
-                );
-                return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Fails if a column of another table has rows of this one as its values: they are kept as they
@@ -333,6 +349,15 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Fails if a column of a table would have rows of the table in it.
+    fn refuse_own_rows(&self, (oid, table): (Oid, &str), kind: Kind) -> Result<()> {
+        if !has_rows_of(self.catalog(), kind, oid) {
+            return Ok(());
+        }
+        let message = format!("composite type {table} cannot be made a member of itself");
+        Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
     }
 
     /// Makes a generated column an ordinary one, which keeps its values.
@@ -377,23 +402,19 @@ impl Session {
                 let options = sequence_options.as_deref().unwrap_or_default();
                 return self.add_identity(oid, at, generated_as.as_ref(), options);
             }
-            AlterColumnOperation::SetDefault { .. }
-            | AlterColumnOperation::DropDefault
-            | AlterColumnOperation::DropNotNull
-                if matches!(body.columns[at].origin, Origin::Identity { .. }) =>
-            {
-                let message =
-                    format!("column \"{name}\" of relation \"{table}\" is an identity column");
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
             AlterColumnOperation::SetDefault { value } => {
+                refuse_origin(&body.columns[at], &table, change)?;
                 let text = self.kept_text(value, DEFAULT)?;
                 self.check_text(&text, (&table, &[]), Some((data_type, name)), false)?;
                 let is_null = self.is_null_default(value, &body.columns[at])?;
                 table_body(&mut object)?.columns[at].default = (!is_null).then_some(text);
             }
-            AlterColumnOperation::DropDefault => body.columns[at].default = None,
+            AlterColumnOperation::DropDefault => {
+                refuse_origin(&body.columns[at], &table, change)?;
+                body.columns[at].default = None;
+            }
             AlterColumnOperation::DropNotNull => {
+                refuse_origin(&body.columns[at], &table, change)?;
                 if body.primary().is_some_and(|key| key.contains(&at)) {
                     let message = format!("column \"{name}\" is in a primary key");
                     return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
@@ -490,20 +511,38 @@ impl Session {
     ) -> Result<()> {
         let table = object.name.clone();
         let old = table_body(&mut object)?.clone();
+        if let (Origin::Generated(_), Some(_)) = (&old.columns[at].origin, using) {
+            let message = "cannot specify USING when altering type of generated column";
+            let detail = format!("Column \"{}\" is a generated column.", old.columns[at].name);
+            return Err(SqlError::new(SqlState("42611"), message).detail(detail));
+        }
         let TypeName {
             data_type, domain, ..
         } = target;
+        self.refuse_own_rows((object.oid, &table), data_type.kind)?;
         if old.columns[at].data_type.kind != data_type.kind {
             self.refuse_kept_rows(object.oid, &table)?;
+        }
+        if old.indexes.iter().any(|index| index.columns.contains(&at)) {
+            super::index::check_ordered(data_type.kind)?;
+        }
+        if using.is_some_and(|tree| has_subquery(&stored_text(tree))) {
+            let message = "cannot use subquery in transform expression";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         let columns = old
             .columns
             .iter()
             .map(|column| (column.name.clone(), column.data_type));
-        let scope = row_scope(&table, columns)?;
+        let scope = row_scope(&table, columns.clone())?;
+        let of_default = row_scope(&table, columns)?;
         let before = (at, &old.columns[at]);
         let value =
             self.binding(|binder| binder.converted_column(scope, before, data_type, using))?;
+        let before = &old.columns[at];
+        let expression =
+            self.binding(|binder| binder.converted_expression(of_default, before, data_type))?;
+        self.retype_identity(before, data_type)?;
         let values = old
             .columns
             .iter()
@@ -515,6 +554,10 @@ impl Session {
         let values = values.collect();
         let column = &mut table_body(&mut object)?.columns[at];
         (column.data_type, column.domain) = (data_type, domain);
+        match (&mut column.origin, expression) {
+            (Origin::Generated(value), Some(expression)) => *value = expression,
+            (_, expression) => column.default = expression,
+        }
         self.refuse_mutable_readers(&object, at)?;
         self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)
@@ -587,6 +630,28 @@ pub(super) fn no_column(name: &str, table: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
 }
 
+/// Fails if a column has its values from elsewhere, and so has no default, or is never NULL.
+fn refuse_origin(column: &Column, table: &str, change: &AlterColumnOperation) -> Result<()> {
+    let (kind, end) = match &column.origin {
+        Origin::Identity { .. } => ("an identity column", "DROP IDENTITY"),
+        Origin::Generated(_) if !matches!(change, AlterColumnOperation::DropNotNull) => {
+            ("a generated column", "DROP EXPRESSION")
+        }
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "column \"{}\" of relation \"{table}\" is {kind}",
+        column.name
+    );
+    let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+    Err(match change {
+        AlterColumnOperation::DropDefault => error.hint(format!(
+            "Use ALTER TABLE ... ALTER COLUMN ... {end} instead."
+        )),
+        _ => error,
+    })
+}
+
 /// Whether values of a type are rows of a table, or have some in them.
 fn has_rows_of(catalog: &Catalog, kind: Kind, table: Oid) -> bool {
     let is_row = |kind: Kind| [Kind::Composite(table), Kind::CompositeArray(table)].contains(&kind);
@@ -595,15 +660,27 @@ fn has_rows_of(catalog: &Catalog, kind: Kind, table: Oid) -> bool {
 
 /// Whether values of a type have fields of a kind in them, at any depth.
 pub(super) fn has_inside(catalog: &Catalog, kind: Kind, is_it: &dyn Fn(Kind) -> bool) -> bool {
-    let (Kind::Composite(oid) | Kind::CompositeArray(oid)) = kind else {
-        return false;
-    };
-    let has = |kind: Kind| is_it(kind) || has_inside(catalog, kind, is_it);
-    catalog
-        .object(oid)
-        .is_some_and(|object| match &object.body {
-            Body::Table(body) => body.columns.iter().any(|one| has(one.data_type.kind)),
-            Body::Composite(fields) => fields.iter().any(|(_, one)| has(one.kind)),
-            _ => false,
-        })
+    // Earlier builds let a table be a member of itself.
+    let (mut open, mut seen) = (vec![kind], Vec::new());
+    while let Some(kind) = open.pop() {
+        let (Kind::Composite(oid) | Kind::CompositeArray(oid)) = kind else {
+            continue;
+        };
+        if seen.contains(&oid) {
+            continue;
+        }
+        seen.push(oid);
+        let first = open.len();
+        match catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Table(body)) => {
+                open.extend(body.columns.iter().map(|one| one.data_type.kind));
+            }
+            Some(Body::Composite(fields)) => open.extend(fields.iter().map(|(_, one)| one.kind)),
+            _ => {}
+        }
+        if open[first..].iter().any(|kind| is_it(*kind)) {
+            return true;
+        }
+    }
+    false
 }

@@ -55,6 +55,7 @@ impl Session {
             None => self.may_create(object.namespace)?,
         }
         self.name_in_full(&mut object);
+        self.check_lasts(&object)?;
         let readers = match &known {
             Some(known) => self.readers_of_names(known, &object),
             None => Vec::new(),
@@ -73,7 +74,7 @@ impl Session {
     /// Fails unless the session's role owns an object, or the object goes with another one.
     pub(crate) fn must_own(&self, object: &Object) -> Result<()> {
         let role = self.environment.names.role;
-        if self.drops || self.catalog().owns(role, object.oid) {
+        if self.drops.depth > 0 || self.catalog().owns(role, object.oid) {
             return Ok(());
         }
         let message = format!("must be owner of {} {}", object.kind_name(), object.name);
@@ -117,6 +118,13 @@ impl Session {
 
     /// Fails unless the session's role may move an object to a schema.
     pub(super) fn may_move(&self, object: &Object, namespace: Oid) -> Result<()> {
+        if let Body::Sequence(sequence) = &object.body
+            && let Some((table, _)) = sequence.owner
+        {
+            let message = "cannot move an owned sequence into another schema";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.detail(self.link_of(object, table)));
+        }
         if self.is_temporary(namespace) || self.is_temporary(object.namespace) {
             let message = "cannot move objects into or out of temporary schemas";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -229,6 +237,14 @@ impl Session {
         Ok(oid)
     }
 
+    /// The schema with a name, for a new object; that of temporary objects may be the first one.
+    pub(super) fn schema_for_new(&mut self, name: &str) -> Result<Oid> {
+        match name {
+            "pg_temp" => self.temporary_schema(),
+            name => self.environment.names.schema(name),
+        }
+    }
+
     /// The schema and the name of a new object, in the schema that is given if one is; none if the
     /// object is there already and may be.
     pub(crate) fn new_name_in(
@@ -240,7 +256,7 @@ impl Session {
         let (schema, name) = object_name(name)?;
         let namespace = match (target, &schema) {
             (Some(target), _) => target,
-            (None, Some(schema)) => self.environment.names.schema(schema)?,
+            (None, Some(schema)) => self.schema_for_new(schema)?,
             (None, None) => self.environment.names.target_schema()?,
         };
         if self.is_taken(namespace, &name) {
@@ -251,6 +267,7 @@ impl Session {
             }
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
+        self.refuse_type_of_name(namespace, &name)?;
         Ok(Some((namespace, name)))
     }
 

@@ -44,12 +44,21 @@ impl WrittenKey {
     }
 }
 
-/// Constraints of a table, as they are written; those of columns have the column's name.
+impl WrittenKey {
+    fn is_like(&self, other: &Self) -> bool {
+        let parts = |key: &Self| (key.nulls_alike, key.deferral);
+        self.columns == other.columns
+            && self.included == other.included
+            && parts(self) == parts(other)
+    }
+}
+
+/// Constraints of a table, as they are written.
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) primary: Vec<WrittenKey>,
     pub(super) unique: Vec<WrittenKey>,
-    pub(super) checks: Vec<(Option<String>, Option<String>, Expr)>,
+    pub(super) checks: Vec<(Option<String>, Expr)>,
     pub(super) foreign: Vec<ForeignKeyConstraint>,
     /// Columns of indexes that are no constraints, and whether they are unique.
     pub(super) indexes: Vec<(Vec<String>, bool)>,
@@ -60,19 +69,34 @@ pub(super) struct Written {
     pub(super) is_unproven: bool,
     /// Whether some of its texts are those of other tables.
     pub(super) has_copies: bool,
+    /// Positions of columns that tables above have, and that are written as well.
+    pub(super) local: Vec<usize>,
 }
 
 impl Written {
+    /// Makes keys that are alike one, with the first name that is given.
+    pub(super) fn merge_keys(&mut self) {
+        let mut kept: Vec<WrittenKey> = Vec::new();
+        for key in std::mem::take(&mut self.unique) {
+            let mut known = self.primary.iter_mut().chain(&mut kept);
+            match known.find(|known| known.is_like(&key)) {
+                Some(known) => known.name = known.name.take().or(key.name),
+                None => kept.push(key),
+            }
+        }
+        self.unique = kept;
+    }
+
     /// Makes checks with one name one, which they must be.
     pub(super) fn merge_checks(&mut self) -> Result<()> {
-        let mut kept: Vec<(Option<String>, Option<String>, Expr)> = Vec::new();
-        for (name, column, condition) in std::mem::take(&mut self.checks) {
+        let mut kept: Vec<(Option<String>, Expr)> = Vec::new();
+        for (name, condition) in std::mem::take(&mut self.checks) {
             let mut known = kept
                 .iter()
-                .filter(|(known, ..)| known.is_some() && *known == name);
+                .filter(|(known, _)| known.is_some() && *known == name);
             match known.next() {
-                None => kept.push((name, column, condition)),
-                Some((.., other)) if other.to_string() == condition.to_string() => {}
+                None => kept.push((name, condition)),
+                Some((_, other)) if other.to_string() == condition.to_string() => {}
                 Some(_) => {
                     let name = name.unwrap_or_default();
                     let message = format!("check constraint \"{name}\" already exists");
@@ -178,9 +202,7 @@ impl Session {
             }
             ColumnOption::Check(check) => {
                 let own = check.name.as_ref().map(ident_text).or(own_name);
-                written
-                    .checks
-                    .push((own, Some(name), check.expr.as_ref().copied()));
+                written.checks.push((own, check.expr.as_ref().copied()));
             }
             ColumnOption::ForeignKey(foreign) => {
                 let mut foreign = foreign.copied();
@@ -343,9 +365,7 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
         }
         TableConstraint::Check(check) => {
             let name = check.name.as_ref().map(ident_text);
-            written
-                .checks
-                .push((name, None, check.expr.as_ref().copied()));
+            written.checks.push((name, check.expr.as_ref().copied()));
         }
         TableConstraint::ForeignKey(foreign) => written.foreign.push(foreign.copied()),
         other => {

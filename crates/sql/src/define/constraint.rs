@@ -59,6 +59,7 @@ impl Session {
 
     /// Adds constraints that all rows of the table must keep.
     pub(super) fn add_written(&mut self, oid: Oid, mut written: Written) -> Result<()> {
+        written.merge_keys();
         let mut object = self.altered(oid)?;
         let (namespace, table) = (object.namespace, object.name.clone());
         let body = table_body(&mut object)?.clone();
@@ -87,9 +88,9 @@ impl Session {
             &mut new,
             &mut taken,
         )?;
-        for (own, column, condition) in &written.checks {
+        for (own, condition) in &written.checks {
             let constraint = self.check_constraint(
-                (own.clone(), column.as_deref(), condition),
+                (own.clone(), condition),
                 (&table, &columns),
                 written.has_copies,
                 &mut taken,
@@ -393,11 +394,16 @@ impl Session {
             let key = old.key_of_reference(made, used);
             key.is_some_and(|index| index.name == name)
         })?;
+        // A reference of the table to itself may be gone now.
+        let mut object = self.altered(oid)?;
         let body = table_body(&mut object)?;
+        body.constraints.retain(|own| own.oid != constraint.oid);
         body.indexes.retain(|index| index.name != name);
         if is_primary {
+            let groups = self.views_of(oid);
             body.key.clear();
-            return self.rewrite_rows(&old, object);
+            self.rewrite_rows(&old, object)?;
+            return self.drop_broken_views(groups, &what, cascade);
         }
         let physical = body.physical.clone();
         let index = old.indexes.iter().find(|index| index.name == name);

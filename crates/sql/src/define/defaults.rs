@@ -373,6 +373,9 @@ impl Session {
 
     /// Drops the objects of roles in an order in which none needs another one.
     fn drop_all_of(&mut self, roles: &[Oid], cascade: bool) -> Result<()> {
+        let all = self.accesses().into_iter();
+        let all = all.filter(|access| roles.contains(&access.owner));
+        self.drop_keys_among(&all.map(|access| access.object).collect::<Vec<_>>())?;
         loop {
             let mut failed: Option<SqlError> = None;
             let (mut left, mut is_less) = (0, false);

@@ -127,8 +127,25 @@ pub(super) fn label_of(names: &SessionNames, object: &Object) -> String {
 
 impl Session {
     /// Drops objects that may depend on each other.
-    fn drop_all(&mut self, mut objects: Vec<Arc<Object>>, cascade: bool) -> Result<()> {
-        while !objects.is_empty() {
+    fn drop_all(&mut self, objects: Vec<Arc<Object>>, cascade: bool) -> Result<()> {
+        let oids = |objects: &[Arc<Object>]| -> Vec<Oid> {
+            objects.iter().map(|object| object.oid).collect()
+        };
+        self.drop_keys_among(&oids(&objects))?;
+        let (left, _) = self.drop_in_order(objects, cascade)?;
+        // Those that are left need each other, or others need them.
+        let all = oids(&left);
+        let (_, refused) = self.together(&all, |session| session.drop_in_order(left, cascade))?;
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Drops objects in an order in which none needs another one; those that are left, and why.
+    fn drop_in_order(
+        &mut self,
+        mut objects: Vec<Arc<Object>>,
+        cascade: bool,
+    ) -> Result<(Vec<Arc<Object>>, Option<SqlError>)> {
+        loop {
             let before = objects.len();
             let mut refused = None;
             for object in std::mem::take(&mut objects) {
@@ -143,11 +160,25 @@ impl Session {
                     dropped => dropped?,
                 }
             }
-            if let Some(error) = refused.filter(|_| objects.len() == before) {
-                return Err(error);
+            if objects.is_empty() || objects.len() == before {
+                return Ok((objects, refused));
             }
         }
-        Ok(())
+    }
+
+    /// Drops the foreign keys among tables that go together, which may need each other.
+    pub(super) fn drop_keys_among(&mut self, going: &[Oid]) -> Result<()> {
+        let catalog = self.catalog();
+        let references = going.iter().flat_map(|oid| catalog.references_to(*oid));
+        let among = references.filter(|(child, constraint, foreign)| {
+            let is_written_here = catalog.written_for(child, constraint).oid == child.oid;
+            is_written_here && child.oid != foreign.parent && going.contains(&child.oid)
+        });
+        let among = among.map(|(child, constraint, _)| (child.oid, constraint.oid));
+        let mut among = among.collect::<Vec<_>>().into_iter();
+        self.dropping(|session| {
+            among.try_for_each(|(child, constraint)| session.drop_constraint(child, constraint))
+        })
     }
 
     /// The object with a name; none if it is missing and may be.
@@ -205,6 +236,7 @@ impl Session {
         object: &Arc<Object>,
         cascade: bool,
     ) -> Result<()> {
+        self.refuse_identity(object)?;
         let catalog = self.catalog();
         let from_above = catalog.references_from_above(object.oid);
         let from_above = from_above.filter(|(.., foreign)| foreign.parent != object.oid);
@@ -213,14 +245,36 @@ impl Session {
             is_written_here.then(|| foreign_key_of(child, constraint))
         });
         let users = users.collect();
-        self.dropping(|session| session.drop_family(object, users, cascade))
+        self.together(&[object.oid], |session| {
+            session.dropping(|session| session.drop_family(object, users, cascade))
+        })
     }
 
     /// Drops things that the session's role need not own.
     fn dropping(&mut self, drop: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let before = std::mem::replace(&mut self.drops, true);
+        if self.drops.depth == LEVELS_MAX {
+            let message = "too many objects depend on each other, one on the next";
+            let error = SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message);
+            return Err(error.hint("Drop the last ones of them first."));
+        }
+        self.drops.depth += 1;
         let dropped = drop(self);
-        self.drops = before;
+        self.drops.depth -= 1;
+        dropped
+    }
+
+    /// Calls `drop`, which drops these objects, so that none of them keeps the others.
+    fn together<R>(
+        &mut self,
+        going: &[Oid],
+        drop: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let mut new = going.to_vec();
+        new.retain(|oid| self.drops.going.insert(*oid));
+        let dropped = drop(self);
+        for oid in new {
+            self.drops.going.remove(&oid);
+        }
         dropped
     }
 
@@ -229,7 +283,7 @@ impl Session {
     fn drop_family(
         &mut self,
         object: &Arc<Object>,
-        mut dependents: Vec<(String, Dependent)>,
+        dependents: Vec<(String, Dependent)>,
         cascade: bool,
     ) -> Result<()> {
         // Partitions are parts of their table.
@@ -240,41 +294,62 @@ impl Session {
                 self.drop_family(&partition, Vec::new(), cascade)?;
             }
         }
-        dependents.extend(self.dependents(object.oid));
-        if !dependents.is_empty() && !cascade {
-            let needed = label_of(&self.environment.names, object);
-            let message = format!("cannot drop {needed} because other objects depend on it");
-            let detail: Vec<String> = dependents
-                .iter()
-                .map(|(what, _)| format!("{what} depends on {needed}"))
-                .collect();
-            return Err(
-                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                    .detail(detail.join("\n"))
-                    .hint("Use DROP ... CASCADE to drop the dependent objects too."),
-            );
+        let owned = self.sequences_of(object.oid);
+        let dependents = dependents
+            .into_iter()
+            .chain(self.dependents(object.oid))
+            .map(|(what, one)| (object.oid, what, one));
+        let mut needs: Vec<Need> = dependents.collect();
+        for &sequence in &owned {
+            let mut others = self.dependents(sequence);
+            others.retain(|(_, one)| !one.is_part_of(object.oid));
+            needs.extend(others.into_iter().map(|(what, one)| (sequence, what, one)));
         }
-        for (what, dependent) in dependents {
-            self.environment.host.cascades.push(what);
-            self.drop_dependent(dependent, object.oid)?;
+        let going = &self.drops.going;
+        needs.retain(|(.., one)| !matches!(one, Dependent::Object(oid) if going.contains(oid)));
+        if !needs.is_empty() && !cascade {
+            return Err(self.still_needed(object, &needs));
+        }
+        for (needed, what, dependent) in needs {
+            if self.is_there(&dependent) {
+                self.environment.host.cascades.push(what);
+                self.drop_dependent(dependent, needed)?;
+            }
         }
         self.refuse_readers(object, "DROP TABLE")?;
         self.lock_alone(object.oid)?;
-        let owned: Vec<Oid> = self
-            .catalog()
-            .objects()
-            .filter(|other| match &other.body {
-                Body::Sequence(sequence) => {
-                    sequence.owner.is_some_and(|(table, _)| table == object.oid)
-                }
-                _ => false,
-            })
-            .map(|other| other.oid)
-            .collect();
         for oid in owned {
             self.remove(oid)?;
         }
         self.remove(object.oid)
+    }
+
+    /// The error of an object that others need.
+    fn still_needed(&self, object: &Object, needs: &[Need]) -> SqlError {
+        let label = |object: &Object| label_of(&self.environment.names, object);
+        let detail = needs.iter().map(|(needed, what, _)| {
+            let needed = self.catalog().object(*needed);
+            let needed = needed.map_or_else(|| label(object), |needed| label(needed));
+            format!("{what} depends on {needed}")
+        });
+        let detail = detail.collect::<Vec<_>>().join("\n");
+        let message = format!(
+            "cannot drop {} because other objects depend on it",
+            label(object)
+        );
+        SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .detail(detail)
+            .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+    }
+
+    /// The sequences that belong to columns of a table.
+    fn sequences_of(&self, table: Oid) -> Vec<Oid> {
+        let is_owned = |object: &&Arc<Object>| {
+            matches!(&object.body, Body::Sequence(sequence)
+                if sequence.owner.is_some_and(|(owner, _)| owner == table))
+        };
+        let owned = self.catalog().objects().filter(is_owned);
+        owned.map(|sequence| sequence.oid).collect()
     }
 
     /// Drops a thing that needs another one; `function` is that one, if it is a function.
@@ -291,7 +366,7 @@ impl Session {
             Dependent::Constraint(table, constraint) => {
                 self.drop_constraint(table, constraint)?;
             }
-            Dependent::Default(table, column) => self.drop_default(table, column)?,
+            Dependent::Default(table, column) => self.drop_default(table, &column)?,
             Dependent::Index(namespace, name) => {
                 let schema = self.catalog().object(namespace);
                 let schema = schema.map_or("", |schema| schema.name.as_str());
@@ -303,25 +378,36 @@ impl Session {
         Ok(())
     }
 
-    fn drop_default(&mut self, table: Oid, column: usize) -> Result<()> {
+    fn drop_default(&mut self, table: Oid, column: &str) -> Result<()> {
         let mut table = self.altered(table)?;
-        if let Body::Table(body) = &mut table.body {
-            body.columns[column].default = None;
+        if let Body::Table(body) = &mut table.body
+            && let Some(at) = body.column(column)
+        {
+            body.columns[at].default = None;
         }
         self.put(table, None)
+    }
+
+    /// Whether a thing has not gone with another one.
+    fn is_there(&self, dependent: &Dependent) -> bool {
+        let catalog = self.catalog();
+        match dependent {
+            Dependent::Object(oid) | Dependent::Domain(oid) => catalog.object(*oid).is_some(),
+            Dependent::Constraint(_, constraint) => catalog.constraint(*constraint).is_some(),
+            Dependent::Column(table, name) | Dependent::Default(table, name) => {
+                let table = catalog.object(*table).map(|table| &table.body);
+                matches!(table, Some(Body::Table(body)) if body.column(name).is_some())
+            }
+            Dependent::Index(namespace, name) => {
+                let index = catalog.find_oid(Names::Relations, *namespace, name);
+                index.is_some()
+            }
+        }
     }
 
     /// Everything that needs an object.
     fn dependents(&self, oid: Oid) -> Vec<(String, Dependent)> {
         let mut found = Vec::new();
-        for (table, at) in self.defaults_of(oid) {
-            let column = match &table.body {
-                Body::Table(body) => body.columns[at].name.as_str(),
-                _ => continue,
-            };
-            let what = format!("default value for column {column} of table {}", table.name);
-            found.push((what, Dependent::Default(table.oid, at)));
-        }
         found.extend(self.users_of_name(oid));
         found.extend(self.functions_by_default(oid));
         for other in self.catalog().objects() {
@@ -336,13 +422,31 @@ impl Session {
                         Dependent::Object(other.oid),
                     ));
                 }
+                Body::Domain(domain) if is_of(domain.base, oid) => {
+                    let known = |(_, one): &(String, Dependent)| matches!(one, Dependent::Object(known) if *known == other.oid);
+                    if !found.iter().any(known) {
+                        let what = format!("type {}", other.name);
+                        found.push((what, Dependent::Object(other.oid)));
+                    }
+                }
                 Body::Composite(fields) if fields.iter().any(|(_, one)| is_of(*one, oid)) => {
                     let what = format!("type {}", other.name);
                     found.push((what, Dependent::Object(other.oid)));
                 }
                 Body::Table(table) if other.oid != oid => {
-                    for column in &table.columns {
-                        if is_of(column.data_type, oid) || column.domain == Some(oid) {
+                    for (at, column) in table.columns.iter().enumerate() {
+                        let is_user = is_of(column.data_type, oid) || column.domain == Some(oid);
+                        // A materialized view has the columns of its query.
+                        let is_kept = || {
+                            let is_key = self.is_partition_key(table, at, &other.name);
+                            table.materialized.is_some() || is_key.unwrap_or(false)
+                        };
+                        if is_user && is_kept() {
+                            let what = format!("{} {}", other.kind_name(), other.name);
+                            found.push((what, Dependent::Object(other.oid)));
+                            break;
+                        }
+                        if is_user {
                             found.push((
                                 format!("column {} of table {}", column.name, other.name),
                                 Dependent::Column(other.oid, column.name.clone()),
@@ -590,17 +694,36 @@ fn foreign_key_of(table: &Object, constraint: &Constraint) -> (String, Dependent
     (what, Dependent::Constraint(table.oid, constraint.oid))
 }
 
+/// Levels of objects that are dropped one for another, which the stack has room for.
+const LEVELS_MAX: usize = 100;
+
 /// A thing that needs an object.
 pub(super) enum Dependent {
     Object(Oid),
     Constraint(Oid, Oid),
     Column(Oid, String),
     /// The default of a column, which goes without it.
-    Default(Oid, usize),
+    Default(Oid, String),
     /// An index.
     Index(Oid, String),
     /// Checks of a domain.
     Domain(Oid),
+}
+
+/// A thing that needs an object, how it is told, and the object.
+type Need = (Oid, String, Dependent);
+
+impl Dependent {
+    /// Whether it is a table or a part of it.
+    fn is_part_of(&self, table: Oid) -> bool {
+        match self {
+            Self::Object(oid)
+            | Self::Constraint(oid, _)
+            | Self::Column(oid, _)
+            | Self::Default(oid, _) => *oid == table,
+            Self::Index(..) | Self::Domain(_) => false,
+        }
+    }
 }
 
 /// Whether a type is one of users, or an array of them.

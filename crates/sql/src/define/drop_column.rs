@@ -5,7 +5,7 @@
 //! do references, constraints and sequences of them.
 
 use super::alter::{no_column, table_body};
-use crate::catalog::{Body, Object, Oid, Rule, TableBody};
+use crate::catalog::{Body, Constraint, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -41,8 +41,11 @@ impl Session {
             return self.drop_column(oid, name, if_exists, cascade);
         }
         self.drop_readers_of_column((&object, at), name, cascade)?;
-        for constraint in self.constraints_with(&old, at, &table)? {
-            self.drop_constraint_named(oid, &constraint, true, cascade)?;
+        for (constraint, name) in self.constraints_with(&old, at, &table)? {
+            // A reference of the table to itself goes with the key.
+            if self.catalog().constraint(constraint).is_some() {
+                self.drop_constraint_named(oid, &name, true, cascade)?;
+            }
         }
         let needed = format!("column {name} of table {table}");
         self.drop_users(oid, (&needed, &needed), cascade, |_, columns| {
@@ -94,10 +97,18 @@ impl Session {
         Ok(())
     }
 
-    /// The names of the constraints of a table that are about a column.
-    fn constraints_with(&self, body: &TableBody, at: usize, table: &str) -> Result<Vec<String>> {
+    /// The constraints of a table that are about a column, and their names.
+    fn constraints_with(
+        &self,
+        body: &TableBody,
+        at: usize,
+        table: &str,
+    ) -> Result<Vec<(Oid, String)>> {
         let mut found = Vec::new();
-        for constraint in &body.constraints {
+        let mut constraints: Vec<&Constraint> = body.constraints.iter().collect();
+        // A reference of the table to itself goes before the key that it needs.
+        constraints.sort_by_key(|one| !matches!(one.rule, Rule::Foreign(_)));
+        for constraint in constraints {
             let uses = match &constraint.rule {
                 Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
                     columns.contains(&at) || body.included_with(&constraint.name).contains(&at)
@@ -111,7 +122,7 @@ impl Session {
                 }
             };
             if uses {
-                found.push(constraint.name.clone());
+                found.push((constraint.oid, constraint.name.clone()));
             }
         }
         Ok(found)

@@ -4,7 +4,7 @@
 //! The names are looked up before one of them changes, and the text is written anew after it.
 
 use super::drop::{Dependent, label_of};
-use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule};
+use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::types::Type;
@@ -72,6 +72,51 @@ fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Kept)) {
             scheme.for_each(|scheme| scheme.keys.iter_mut().for_each(&mut visit));
         }
         _ => {}
+    }
+}
+
+/// Parts of a table whose texts `calls` tells of.
+fn users_in_table(
+    object: &Object,
+    table: &TableBody,
+    calls: &dyn Fn(&String) -> bool,
+) -> Vec<(String, Dependent)> {
+    let (oid, name) = (object.oid, &object.name);
+    let mut users = Vec::new();
+    for form in &table.forms {
+        let index = table.indexes.iter().find(|index| index.oid == form.index);
+        if let Some(index) = index
+            && form.keys.iter().chain(&form.predicate).any(calls)
+        {
+            let dependent = Dependent::Index(object.namespace, index.name.clone());
+            users.push((format!("index {}", index.name), dependent));
+        }
+    }
+    for one in &table.constraints {
+        if matches!(&one.rule, Rule::Check { condition, .. } if calls(condition)) {
+            let what = format!("constraint {} on table {name}", one.name);
+            users.push((what, Dependent::Constraint(oid, one.oid)));
+        }
+    }
+    for column in &table.columns {
+        let what = format!("column {} of table {name}", column.name);
+        if column.default.iter().any(calls) {
+            let what = format!("default value for {what}");
+            users.push((what, Dependent::Default(oid, column.name.clone())));
+        }
+        if matches!(&column.origin, Origin::Generated(value) if calls(value)) {
+            users.push((what, Dependent::Column(oid, column.name.clone())));
+        }
+    }
+    users
+}
+
+/// The query of a view, materialized or not.
+fn query_of(view: &Object) -> Option<&str> {
+    match &view.body {
+        Body::View(view) => Some(&view.query),
+        Body::Table(table) => Some(&table.materialized.as_ref()?.query),
+        _ => None,
     }
 }
 
@@ -143,9 +188,17 @@ impl Session {
 
     /// Whether a schema is that of another session's temporary objects.
     pub(super) fn is_others(&self, namespace: Oid) -> bool {
-        let schema = self.catalog().object(namespace);
-        let is_temporary = schema.is_some_and(|schema| schema.name.starts_with("pg_temp_"));
-        is_temporary && self.environment.names.temporary != Some(namespace)
+        self.environment.names.is_others(namespace)
+    }
+
+    /// Relations, functions and types that the texts of an object name.
+    pub(super) fn named_in_texts(&self, object: &Object) -> Vec<Oid> {
+        let mut named = Vec::new();
+        each_text(&mut object.clone(), &mut |text, kept| {
+            let resolved = self.resolved_in(object, (text, kept));
+            named.extend(resolved.iter().flat_map(Resolved::objects));
+        });
+        named
     }
 
     /// Objects with texts, and the names in them.
@@ -242,23 +295,41 @@ impl Session {
         Ok(())
     }
 
-    /// Parts of tables and domains that call a function or name a type, and views that name a type.
+    /// Parts of tables and domains that call a function, or name a type or a sequence, and views
+    /// that name one of these.
     pub(super) fn users_of_name(&self, function: Oid) -> Vec<(String, Dependent)> {
         let catalog = self.catalog();
-        let is_type = match catalog.object(function).map(|object| &object.body) {
-            Some(Body::Function(_)) => false,
-            Some(Body::Enum(_) | Body::Domain(_) | Body::Composite(_)) => true,
+        let is_function = match catalog.object(function).map(|object| &object.body) {
+            Some(Body::Function(_)) => true,
+            Some(Body::Enum(_) | Body::Domain(_) | Body::Composite(_) | Body::Sequence(_)) => false,
             _ => return Vec::new(),
         };
         let mut users = Vec::new();
+        // Many tables go with a sequence, and most texts do not name it. Others are in quotes.
+        let sequence = catalog.object(function);
+        let is_plain = |name: &str| name.chars().all(|one| one.is_alphanumeric() || one == '_');
+        let sequence = sequence
+            .filter(|object| matches!(object.body, Body::Sequence(_)) && is_plain(&object.name));
+        let name = sequence.map(|sequence| sequence.name.to_lowercase());
+        let may_name = |text: &str| {
+            name.as_ref()
+                .is_none_or(|name| text.to_lowercase().contains(name))
+        };
         let objects = catalog.objects();
         for object in objects.filter(|object| !self.is_others(object.namespace)) {
             let calls = |text: &String| {
+                if !may_name(text) {
+                    return false;
+                }
                 let resolved = self.resolved_in(object, (text, Kept::Value(None)));
                 resolved.is_ok_and(|resolved| resolved.names_object(function))
             };
             let (oid, name) = (object.oid, &object.name);
-            if is_type && self.view_names(object, function) {
+            // The functions of a view are among what it reads.
+            if !is_function
+                && query_of(object).is_some_and(may_name)
+                && self.view_names(object, function)
+            {
                 let what = format!("{} {name}", object.kind_name());
                 users.push((what, Dependent::Object(oid)));
             }
@@ -273,34 +344,7 @@ impl Session {
                         users.push((what, Dependent::Domain(oid)));
                     }
                 }
-                Body::Table(table) => {
-                    for form in &table.forms {
-                        let mut indexes = table.indexes.iter();
-                        let index = indexes.find(|index| index.oid == form.index);
-                        if let Some(index) = index
-                            && form.keys.iter().chain(&form.predicate).any(calls)
-                        {
-                            let dependent = Dependent::Index(object.namespace, index.name.clone());
-                            users.push((format!("index {}", index.name), dependent));
-                        }
-                    }
-                    for one in &table.constraints {
-                        if matches!(&one.rule, Rule::Check { condition, .. } if calls(condition)) {
-                            let what = format!("constraint {} on table {name}", one.name);
-                            users.push((what, Dependent::Constraint(oid, one.oid)));
-                        }
-                    }
-                    for (at, column) in table.columns.iter().enumerate() {
-                        let what = format!("column {} of table {name}", column.name);
-                        if column.default.iter().any(calls) {
-                            let what = format!("default value for {what}");
-                            users.push((what, Dependent::Default(oid, at)));
-                        }
-                        if matches!(&column.origin, Origin::Generated(value) if calls(value)) {
-                            users.push((what, Dependent::Column(oid, column.name.clone())));
-                        }
-                    }
-                }
+                Body::Table(table) => users.extend(users_in_table(object, table, &calls)),
                 _ => {}
             }
         }
@@ -332,14 +376,9 @@ impl Session {
         users.collect()
     }
 
-    /// Whether the query of a view names a type, which is none of the relations that it reads.
+    /// Whether the query of a view names an object that is none of those that it reads.
     fn view_names(&self, view: &Object, wanted: Oid) -> bool {
-        let query = match &view.body {
-            Body::View(view) => Some(&view.query),
-            Body::Table(table) => table.materialized.as_ref().map(|view| &view.query),
-            _ => None,
-        };
-        let resolved = query.map(|query| self.resolved(query));
+        let resolved = query_of(view).map(|query| self.resolved(query));
         let names_it = |resolved: Resolved| resolved.names_object(wanted);
         !Catalog::reads(view, wanted) && resolved.is_some_and(|one| one.is_ok_and(names_it))
     }
@@ -368,6 +407,28 @@ impl Session {
         readers.map(|(view, _)| view).collect()
     }
 
+    /// The views of a table whose queries can be bound.
+    pub(super) fn views_of(&self, table: Oid) -> Vec<Arc<Object>> {
+        let readers = self.readers(|object| Catalog::reads(object, table));
+        readers.into_iter().map(|(view, _)| view).collect()
+    }
+
+    /// Drops those of some views whose queries can no longer be bound without `needed`, which has
+    /// been dropped: groups of a primary key have one value of each column. Refuses without
+    /// `cascade`.
+    pub(super) fn drop_broken_views(
+        &mut self,
+        mut views: Vec<Arc<Object>>,
+        needed: &str,
+        cascade: bool,
+    ) -> Result<()> {
+        views.retain(|view| {
+            let query = query_of(view).map(|query| self.resolved(query));
+            query.is_some_and(|resolved| resolved.is_err())
+        });
+        self.drop_views(views, needed, cascade)
+    }
+
     /// Drops the views that name a column which is to be dropped, or refuses.
     pub(super) fn drop_readers_of_column(
         &mut self,
@@ -376,20 +437,28 @@ impl Session {
         cascade: bool,
     ) -> Result<()> {
         let readers = self.readers_of_column(table.oid, at);
-        if !readers.is_empty() && !cascade {
-            let of = format!("column {name} of table {}", table.name);
-            let message = format!("cannot drop {of} because other objects depend on it");
-            let readers = readers.iter();
-            let detail = readers.map(|view| format!("view {} depends on {of}", view.name));
+        self.drop_views(
+            readers,
+            &format!("column {name} of table {}", table.name),
+            cascade,
+        )
+    }
+
+    /// Drops views that need something which goes, or refuses.
+    fn drop_views(&mut self, views: Vec<Arc<Object>>, needed: &str, cascade: bool) -> Result<()> {
+        let label = |view: &Object| format!("{} {}", view.kind_name(), view.name);
+        if !views.is_empty() && !cascade {
+            let message = format!("cannot drop {needed} because other objects depend on it");
+            let views = views.iter();
+            let detail = views.map(|view| format!("{} depends on {needed}", label(view)));
             let state = SqlState::DEPENDENT_OBJECTS_STILL_EXIST;
             let error = SqlError::new(state, message);
             let error = error.detail(detail.collect::<Vec<_>>().join("\n"));
             return Err(error.hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        for view in readers {
+        for view in views {
             if self.catalog().object(view.oid).is_some() {
-                let what = format!("view {}", view.name);
-                self.environment.host.cascades.push(what);
+                self.environment.host.cascades.push(label(&view));
                 self.drop_with_dependents(&view, true)?;
             }
         }
@@ -404,7 +473,8 @@ impl Session {
         };
         let message = "cannot alter type of a column used by a view or rule";
         let detail = format!(
-            "rule _RETURN on view {} depends on column \"{name}\"",
+            "rule _RETURN on {} {} depends on column \"{name}\"",
+            view.kind_name(),
             view.name
         );
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail))

@@ -48,7 +48,7 @@ pub(super) fn create(session: &mut Session, create: &CreateFunction) -> Result<C
         ));
     }
     let namespace = match &schema {
-        Some(schema) => session.environment.names.schema(schema)?,
+        Some(schema) => session.schema_for_new(schema)?,
         None => session.environment.names.target_schema()?,
     };
     let body = session.function_body(create)?;

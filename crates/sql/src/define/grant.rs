@@ -414,15 +414,9 @@ impl Session {
             && let Some((table, _)) = sequence.owner
             && self.catalog().owner(table) != owner
         {
-            let table = self.catalog().object(table);
-            let table = table.map_or("?", |table| table.name.as_str());
             let message = format!("cannot change owner of sequence \"{}\"", object.name);
             let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-            let detail = format!(
-                "Sequence \"{}\" is linked to table \"{table}\".",
-                object.name
-            );
-            return Err(error.detail(detail));
+            return Err(error.detail(self.link_of(&object, table)));
         }
         if self.catalog().owner(oid) == owner {
             return Ok(());

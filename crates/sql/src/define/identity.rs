@@ -1,12 +1,16 @@
 //! `ALTER COLUMN` of identity columns: a column gets a sequence, other options of it, or loses it.
 //!
-//! The sequence belongs to the column, and goes with it.
+//! The sequence belongs to the column, has its type, and goes with it, never alone.
 
-use crate::catalog::{Body, Oid, Origin};
+use super::drop::label_of;
+use super::sequence::check_identity_type;
+use crate::catalog::{Body, Column, Object, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
+use crate::types::Type;
 use sql_parse::IdentityChange;
 use sqlparser::ast::{GeneratedAs, SequenceOptions};
+use std::sync::Arc;
 
 fn wrong_state(message: String) -> SqlError {
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
@@ -31,7 +35,7 @@ impl Session {
         if matches!(column.origin, Origin::Identity { .. }) {
             return Err(wrong_state(format!("{of} is already an identity column")));
         }
-        if column.default.is_some() {
+        if column.expression().is_some() {
             return Err(wrong_state(format!("{of} already has a default value")));
         }
         if !column.not_null {
@@ -95,6 +99,48 @@ impl Session {
                 self.put(object, None)?;
             }
         }
+        self.put(object, None)
+    }
+
+    /// The table and the column that a sequence gives their numbers, if that is an identity column.
+    pub(super) fn identity_of(&self, object: &Object) -> Option<(Arc<Object>, String)> {
+        let Body::Sequence(sequence) = &object.body else {
+            return None;
+        };
+        let table = self.catalog().object(sequence.owner?.0)?;
+        let Body::Table(body) = &table.body else {
+            return None;
+        };
+        let is_it = |column: &&Column| matches!(column.origin, Origin::Identity { sequence, .. } if sequence == object.oid);
+        let column = body.columns.iter().find(is_it)?;
+        Some((Arc::clone(table), column.name.clone()))
+    }
+
+    /// Fails if an object is the sequence of an identity column, which does not go alone.
+    pub(super) fn refuse_identity(&self, object: &Object) -> Result<()> {
+        let Some((table, column)) = self.identity_of(object) else {
+            return Ok(());
+        };
+        let names = &self.environment.names;
+        let [sequence, table] = [object, &*table].map(|one| label_of(names, one));
+        let of = format!("column {column} of {table}");
+        let message = format!("cannot drop {sequence} because {of} requires it");
+        let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+        Err(error.hint(format!("You can drop {of} instead.")))
+    }
+
+    /// Gives the sequence of an identity column the type that the column gets.
+    pub(super) fn retype_identity(&mut self, column: &Column, data_type: Type) -> Result<()> {
+        let Origin::Identity { sequence, .. } = column.origin else {
+            return Ok(());
+        };
+        check_identity_type(data_type)?;
+        let (mut object, body) = self.sequence_body(sequence)?;
+        let options = sql_parse::SequenceOptions {
+            data_type: Some(data_type.kind.name()),
+            ..Default::default()
+        };
+        object.body = Body::Sequence(self.change_sequence(sequence, body, &options)?);
         self.put(object, None)
     }
 }

@@ -4,13 +4,16 @@
 //! Keys and references are those of a table itself, unless it is a partition.
 
 use super::alter::table_body;
-use crate::catalog::{Constraint, Oid, Rule, TableBody};
+use crate::catalog::{Body, Column, Constraint, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use sql_parse::{Copied, ident_text};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, Ident, TableConstraint,
 };
+
+/// The hint of errors about a change that partitions must have too.
+const WITHOUT_ONLY: &str = "Do not specify the ONLY keyword.";
 
 impl Session {
     /// Changes a table, and those that inherit from it where they must stay alike.
@@ -48,6 +51,18 @@ impl Session {
             | Operation::AlterColumn { .. }
             | Operation::AddConstraint { .. } => self.refuse_alone(oid, operation)?,
             _ => return self.alter_one(oid, operation),
+        }
+        if let Operation::AddColumn {
+            column_def,
+            if_not_exists: true,
+            ..
+        } = operation
+            && self.has_column(oid, &ident_text(&column_def.name))?
+        {
+            return self.alter_one(oid, operation);
+        }
+        if is_only {
+            self.refuse_without_heirs(oid, operation)?;
         }
         self.alter_one(oid, operation)?;
         if !is_only {
@@ -138,8 +153,117 @@ impl Session {
                 column_name,
                 op: AlterColumnOperation::SetDataType { .. },
             } => self.refuse_inherited(oid, &ident_text(column_name), "alter"),
+            AlterTableOperation::AlterColumn {
+                column_name,
+                op: AlterColumnOperation::DropNotNull,
+            } => self.refuse_nulls_of_partition(oid, &ident_text(column_name)),
             _ => Ok(()),
         }
+    }
+
+    fn has_column(&self, oid: Oid, name: &str) -> Result<bool> {
+        Ok(table_body(&mut self.altered(oid)?)?.column(name).is_some())
+    }
+
+    /// Fails if a table must not be changed without those that inherit from it.
+    fn refuse_without_heirs(&self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+        use AlterColumnOperation as Change;
+        use AlterTableOperation as Operation;
+        if self.catalog().heirs(oid).is_empty() {
+            return Ok(());
+        }
+        let is_partitioned = self.is_partitioned(oid)?;
+        let message = match operation {
+            Operation::AddColumn { .. } => "column must be added to child tables too".to_owned(),
+            Operation::RenameColumn {
+                old_column_name, ..
+            } => {
+                let name = ident_text(old_column_name);
+                format!("inherited column \"{name}\" must be renamed in child tables too")
+            }
+            Operation::AlterColumn {
+                column_name,
+                op: Change::SetDataType { .. },
+            } => {
+                let name = ident_text(column_name);
+                format!("type of inherited column \"{name}\" must be changed in child tables too")
+            }
+            Operation::AlterColumn {
+                column_name,
+                op: Change::SetNotNull,
+            } if is_partitioned => return self.refuse_nulls_below(oid, &ident_text(column_name)),
+            Operation::DropColumn { .. } if is_partitioned => {
+                return Err(refused_alone("drop column"));
+            }
+            Operation::AlterColumn {
+                op: Change::DropNotNull,
+                ..
+            } if is_partitioned => return Err(refused_alone("remove constraint")),
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+    }
+
+    /// Fails if a column of a partition may be NULL.
+    fn refuse_nulls_below(&self, oid: Oid, name: &str) -> Result<()> {
+        for heir in self.catalog().heirs(oid) {
+            let mut heir = self.altered(heir)?;
+            let table = heir.name.clone();
+            let body = table_body(&mut heir)?;
+            let column = body.column(name).map(|at| &body.columns[at]);
+            if column.is_some_and(|column| !column.not_null) {
+                let message = "constraint must be added to child tables too";
+                let error = SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+                let detail =
+                    format!("Column \"{name}\" of relation \"{table}\" is not already NOT NULL.");
+                return Err(error.detail(detail).hint(WITHOUT_ONLY));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a column of a partition is NOT NULL in the table above.
+    fn refuse_nulls_of_partition(&self, oid: Oid, name: &str) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let lineage = &table_body(&mut object)?.lineage;
+        let (Some(_), Some(parent)) = (&lineage.bound, lineage.parents.first()) else {
+            return Ok(());
+        };
+        let mut parent = self.altered(*parent)?;
+        let above = table_body(&mut parent)?;
+        let column = above.column(name).map(|at| &above.columns[at]);
+        if column.is_some_and(|column| column.not_null) {
+            let message = format!("column \"{name}\" is marked NOT NULL in parent table");
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        Ok(())
+    }
+
+    /// Fails if a table has a column of its own that cannot be the one which is added to the table
+    /// above; whether it has one that can.
+    fn merges_column(&mut self, oid: Oid, added: &Column) -> Result<bool> {
+        let mut heir = self.altered(oid)?;
+        let Body::Table(body) = &heir.body else {
+            return Ok(false);
+        };
+        let Some(own) = body.column(&added.name).map(|at| &body.columns[at]) else {
+            return Ok(false);
+        };
+        let (name, child) = (&added.name, &heir.name);
+        if (own.data_type, own.domain) != (added.data_type, added.domain) {
+            let message =
+                format!("child table \"{child}\" has different type for column \"{name}\"");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        let notice = format!("merging definition of column \"{name}\" for child \"{child}\"");
+        let at = body.column(name);
+        self.environment.host.notice(notice);
+        // One that no other table above has is the table's own.
+        if self.parents_with(&heir, name) == 1 {
+            table_body(&mut heir)?.local.extend(at);
+            self.put(heir, None)?;
+        }
+        Ok(true)
     }
 
     /// Changes a table as the one that it inherits from was changed: `above`, with the constraint
@@ -151,11 +275,26 @@ impl Session {
         above: (&TableBody, Option<&Constraint>),
     ) -> Result<()> {
         if let AlterTableOperation::DropColumn { column_names, .. } = operation {
-            // A table that has the column from another one too keeps it.
-            let mut names = column_names.iter().map(ident_text);
-            if names.any(|name| self.refuse_inherited(oid, &name, "drop").is_err()) {
+            // A table that has the column from another one too keeps it, and its own one.
+            let heir = self.altered(oid)?;
+            let is_kept = |name: &String| {
+                let is_local = matches!(&heir.body, Body::Table(body)
+                    if body.column(name).is_some_and(|at| body.local.contains(&at)));
+                is_local || self.parents_with(&heir, name) > 0
+            };
+            if column_names
+                .iter()
+                .map(ident_text)
+                .any(|name| is_kept(&name))
+            {
                 return Ok(());
             }
+        }
+        if let AlterTableOperation::AddColumn { .. } = operation
+            && let Some(added) = above.0.columns.last()
+            && self.merges_column(oid, added)?
+        {
+            return Ok(());
         }
         match (operation, above) {
             (AlterTableOperation::AddConstraint { .. }, (above, Some(added))) => {
@@ -198,6 +337,12 @@ impl Session {
         }
         self.alter_one(oid, &operation)
     }
+}
+
+/// The error of a change that partitions must have too.
+fn refused_alone(what: &str) -> SqlError {
+    let message = format!("cannot {what} from only the partitioned table when partitions exist");
+    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).hint(WITHOUT_ONLY)
 }
 
 /// Whether a constraint is the one that a table would have from the table above.
@@ -264,7 +409,6 @@ fn for_heir(
             constraint: TableConstraint::PrimaryKey(key),
             ..
         } => key.name = None,
-        AlterTableOperation::AddColumn { if_not_exists, .. } => *if_not_exists = true,
         _ => {}
     }
     Some(operation)

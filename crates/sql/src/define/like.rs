@@ -97,7 +97,7 @@ impl Session {
                 if let Rule::Check { condition } = &constraint.rule {
                     let condition = parse_expression(condition)?;
                     let name = Some(constraint.name.clone());
-                    written.checks.push((name, None, condition));
+                    written.checks.push((name, condition));
                 }
             }
         }

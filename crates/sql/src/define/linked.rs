@@ -193,9 +193,25 @@ impl Session {
         let users = users.filter(|(.., key)| key.parent_columns.contains(&at));
         keys.extend(users.map(|(child, one, _)| (Object::clone(child), one.clone())));
         for (table, constraint) in keys {
+            self.check_types_of(&table, &constraint)?;
             self.check_foreign(&table, &constraint)?;
         }
         Ok(())
+    }
+
+    /// Fails if columns of a foreign key cannot be compared with those that they refer to.
+    fn check_types_of(&self, table: &Object, constraint: &Constraint) -> Result<()> {
+        let (Body::Table(body), Rule::Foreign(key)) = (&table.body, &constraint.rule) else {
+            return Ok(());
+        };
+        let mut parent = self.altered(key.parent)?;
+        let name = parent.name.clone();
+        let referred = (
+            name.as_str(),
+            &*table_body(&mut parent)?,
+            &key.parent_columns[..],
+        );
+        super::reference::check_reference(&constraint.name, (body, &key.columns), referred)
     }
 
     /// Fails if a cursor of the session reads a table, which would not survive the command.

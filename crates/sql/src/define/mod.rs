@@ -12,6 +12,8 @@
 //! | `domain` | domains that change |
 //! | `drop`, `drop_column` | objects and columns that go, with those that need them |
 //! | `extension` | extensions whose functions are built in |
+//! | `reference` | tables and columns to which foreign keys refer |
+//! | `temporary` | temporary objects, and those that must not depend on them |
 //! | `role`, `defaults` | roles and privileges, defaults of roles |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
 //!
@@ -43,11 +45,13 @@ mod materialized;
 mod naming;
 mod other;
 mod partition;
+mod reference;
 mod reindex;
 mod role;
 mod schema;
 mod sequence;
 mod table;
+mod temporary;
 mod typed;
 mod types;
 mod view;

@@ -169,7 +169,10 @@ impl Session {
         }
         self.may_move(object, namespace)?;
         let mut object = object.clone();
-        self.refuse_taken(&object, namespace, &object.name, true)?;
+        match object.body {
+            Body::Table(_) => self.refuse_taken_in(&object, (namespace, schema))?,
+            _ => self.refuse_taken(&object, namespace, &object.name, true)?,
+        }
         object.namespace = namespace;
         self.put(object, None)
     }
@@ -188,7 +191,14 @@ impl Session {
             group => self.catalog().find(group, namespace, &key).is_some(),
         };
         if !is_taken {
-            return Ok(());
+            let has_type = match &object.body {
+                Body::Table(_) | Body::View(_) => self.has_type(namespace, name),
+                _ => group == Names::Types && self.has_type(namespace, name),
+            };
+            return match has_type {
+                true => Err(super::types::type_exists(name)),
+                false => Ok(()),
+            };
         }
         let schema = self.catalog().object(namespace);
         let schema = schema.map_or("", |schema| schema.name.as_str());

@@ -172,7 +172,10 @@ impl Session {
         }
         self.begin_definition()?;
         loop {
-            let Some(object) = self.catalog().objects().find(is_inside).cloned() else {
+            // A sequence goes with the table of its column.
+            let inside = self.catalog().objects().filter(is_inside);
+            let next = inside.min_by_key(|object| matches!(object.body, Body::Sequence(_)));
+            let Some(object) = next.cloned() else {
                 return Ok(());
             };
             self.drop_with_dependents(&object, true)?;
@@ -324,10 +327,8 @@ impl Session {
             }
             for oid in self.family_of(object.oid, target.only) {
                 let member = Arc::new(self.altered(oid)?);
-                if !tables
-                    .iter()
-                    .any(|known: &Arc<Object>| known.oid == member.oid)
-                {
+                let mut known = tables.iter().map(|known: &Arc<Object>| known.oid);
+                if !self.is_others(member.namespace) && known.all(|oid| oid != member.oid) {
                     tables.push(member);
                 }
             }

@@ -6,6 +6,7 @@
 use super::column::{Written, without_collation};
 use super::immutable::Mutable;
 use super::like::keys_like;
+use super::temporary::Descent;
 use crate::catalog::{
     Body, Column, Lineage, Object, Oid, Origin, PartitionBound, RangeEnd, Rule, Scheme, Strategy,
     TableBody,
@@ -35,7 +36,15 @@ impl Session {
     }
 
     /// The tables that a new one inherits from.
-    pub(super) fn parents_of(&self, create: &ast::CreateTable) -> Result<Vec<Arc<Object>>> {
+    pub(super) fn parents_of(
+        &self,
+        create: &ast::CreateTable,
+        namespace: Oid,
+    ) -> Result<Vec<Arc<Object>>> {
+        let descent = match create.partition_of {
+            Some(_) => Descent::Created,
+            None => Descent::Inherits,
+        };
         let mut parents: Vec<Arc<Object>> = Vec::new();
         for name in create.inherits.iter().flatten().chain(&create.partition_of) {
             let parent = self.named_table(name)?;
@@ -48,6 +57,7 @@ impl Session {
             if create.partition_of.is_some() && !is_partitioned {
                 return Err(not_partitioned(&parent.name));
             }
+            self.check_descent_lasts(namespace, &parent, descent)?;
             if parents.iter().any(|known| known.oid == parent.oid) {
                 let name = &parent.name;
                 let message = format!("relation \"{name}\" would be inherited from more than once");
@@ -90,9 +100,9 @@ impl Session {
             for constraint in &body.constraints {
                 if let Rule::Check { condition } = &constraint.rule {
                     let name = Some(constraint.name.clone());
-                    if !written.checks.iter().any(|(own, ..)| *own == name) {
+                    if !written.checks.iter().any(|(own, _)| *own == name) {
                         let condition = parse_expression(condition)?;
-                        written.checks.push((name, None, condition));
+                        written.checks.push((name, condition));
                     }
                 }
             }
@@ -463,6 +473,7 @@ impl Session {
             };
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
+        self.check_descent_lasts(child.namespace, &above, Descent::Attached)?;
         self.refuse_circle(&above, &child)?;
         self.check_heir(body, &child)?;
         if let Some(extra) = own
@@ -557,8 +568,17 @@ impl Session {
             let message = "cannot change inheritance of a partition or a partitioned table";
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
+        self.check_descent_lasts(child.namespace, &above, Descent::Inherits)?;
         self.refuse_circle(&above, &child)?;
         self.check_heir(body_of(&above)?, &child)?;
+        for column in &body_of(&above)?.columns {
+            let is_local = self.parents_with(&child, &column.name) == 0;
+            if let Body::Table(body) = &mut child.body
+                && is_local
+            {
+                body.local.extend(body.column(&column.name));
+            }
+        }
         if let Body::Table(body) = &mut child.body {
             body.lineage.parents.push(above.oid);
         }
@@ -635,16 +655,24 @@ impl Session {
         [oid].into_iter().chain(below).collect()
     }
 
+    /// How many of the tables above a table have a column.
+    pub(super) fn parents_with(&self, table: &Object, column: &str) -> usize {
+        let Body::Table(body) = &table.body else {
+            return 0;
+        };
+        let parents = body.lineage.parents.iter();
+        let parents = parents.filter_map(|parent| self.catalog().object(*parent));
+        let has_it = |parent: &&Arc<Object>| matches!(&parent.body, Body::Table(body) if body.column(column).is_some());
+        parents.filter(has_it).count()
+    }
+
     /// Fails if a column is one of a table above, where it must be changed.
     pub(super) fn refuse_inherited(&self, oid: Oid, column: &str, verb: &str) -> Result<()> {
-        let object = self.altered(oid)?;
-        for parent in &body_of(&object)?.lineage.parents {
-            if body_of(&self.altered(*parent)?)?.column(column).is_some() {
-                let message = format!("cannot {verb} inherited column \"{column}\"");
-                return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-            }
+        if self.parents_with(&self.altered(oid)?, column) == 0 {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("cannot {verb} inherited column \"{column}\"");
+        Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
     }
 }
 

@@ -145,14 +145,10 @@ pub(super) fn move_relation(
     }
     let namespace = session.environment.names.schema(schema)?;
     session.must_own(&object)?;
-    session.may_move(&object, namespace)?;
-    if session.is_taken(namespace, &object.name) {
-        let message = format!(
-            "relation \"{}\" already exists in schema \"{schema}\"",
-            object.name
-        );
-        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    if namespace == object.namespace {
+        return Ok(completion);
     }
+    session.may_move(&object, namespace)?;
     let owner: Oid = object.oid;
     let sequences: Vec<Oid> = session
         .catalog()
@@ -163,6 +159,10 @@ pub(super) fn move_relation(
         })
         .map(|other| other.oid)
         .collect();
+    for oid in [owner].iter().chain(&sequences) {
+        let moved = session.altered(*oid)?;
+        session.refuse_taken_in(&moved, (namespace, schema))?;
+    }
     // Defaults follow their sequences, so the table is looked up after them.
     for oid in sequences.into_iter().chain([owner]) {
         let mut moved = session.altered(oid)?;
@@ -170,4 +170,32 @@ pub(super) fn move_relation(
         session.put(moved, None)?;
     }
     Ok(completion)
+}
+
+impl Session {
+    /// Fails if a schema has a relation of the name of one that is to be moved there, or of an
+    /// index of it, or a type of its name.
+    pub(super) fn refuse_taken_in(
+        &self,
+        object: &Object,
+        (namespace, schema): (Oid, &str),
+    ) -> Result<()> {
+        let indexes = match &object.body {
+            Body::Table(table) => table.indexes.as_slice(),
+            _ => &[],
+        };
+        let indexes = indexes.iter().map(|index| &index.name);
+        let mut names = [&object.name].into_iter().chain(indexes);
+        if let Some(name) = names.find(|name| self.is_taken(namespace, name)) {
+            let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let has_rows = matches!(object.body, Body::Table(_) | Body::View(_));
+        if has_rows && self.has_type(namespace, &object.name) {
+            let name = &object.name;
+            let message = format!("type \"{name}\" already exists in schema \"{schema}\"");
+            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+        }
+        Ok(())
+    }
 }

@@ -3,29 +3,20 @@
 //! Options are checked together, as the limits depend on the type and the direction. The next
 //! number is stored when the first one is taken.
 
-use crate::catalog::{Beginning, Body, Names, Object, Oid, SequenceBody};
+use crate::catalog::{Beginning, Body, Object, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::{Loose, quoted};
+use crate::state::Loose;
 use crate::types::{Kind, Type};
 use sql_bind::{no_relation, type_named};
 use sql_parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
 use sqlparser::ast::{
     Expr, ObjectName, ObjectNamePart, SequenceOptions as Written, UnaryOperator, Value,
 };
-use std::sync::Arc;
 
 /// Options of a sequence that have been read.
 pub(super) type Options = ();
-
-/// Whether a default asks a sequence for a number, and does not look for its name each time.
-fn names(default: &str, call: &str) -> bool {
-    default.match_indices(call).any(|(at, _)| {
-        let rest = &default[at + call.len()..];
-        rest.starts_with(')') || rest.to_lowercase().starts_with("::regclass")
-    })
-}
 
 /// Creates a sequence.
 pub(super) fn create(
@@ -104,8 +95,10 @@ pub(super) fn alter(
         SequenceChange::SetSchema(schema) => {
             new.namespace = session.environment.names.schema(schema)?;
             session.may_move(&object, new.namespace)?;
+            session.refuse_taken_in(&object, (new.namespace, schema))?;
         }
         SequenceChange::Options(options) => {
+            session.refuse_other_owner(&object, &options.owner)?;
             let (oid, body) = (object.oid, body.clone());
             let kept = body.owner;
             let mut changed = session.change_sequence(oid, body, options)?;
@@ -121,45 +114,6 @@ pub(super) fn alter(
 }
 
 impl Session {
-    /// Columns whose defaults take numbers of a sequence.
-    pub(super) fn defaults_of(&self, sequence: Oid) -> Vec<(Arc<Object>, usize)> {
-        let catalog = self.catalog();
-        let found = catalog.object(sequence);
-        let Some(object) = found.filter(|object| matches!(object.body, Body::Sequence(_))) else {
-            return Vec::new();
-        };
-        let calls = self.calls_of(object);
-        let mut columns = Vec::new();
-        for table in catalog.objects() {
-            let Body::Table(body) = &table.body else {
-                continue;
-            };
-            for (at, column) in body.columns.iter().enumerate() {
-                let default = column.default.as_deref().unwrap_or_default();
-                if calls.iter().any(|call| names(default, call)) {
-                    columns.push((Arc::clone(table), at));
-                }
-            }
-        }
-        columns
-    }
-
-    /// How defaults ask a sequence for a number: with its schema, and without if it is found so.
-    fn calls_of(&self, sequence: &Object) -> Vec<String> {
-        let name = quoted(&sequence.name);
-        let schema = self.catalog().object(sequence.namespace);
-        let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
-        let found = self
-            .environment
-            .names
-            .find(Names::Relations, None, &sequence.name);
-        let mut calls = vec![format!("nextval('{schema}.{name}'")];
-        if found.is_some_and(|found| found.oid == sequence.oid) {
-            calls.push(format!("nextval('{name}'"));
-        }
-        calls
-    }
-
     /// A sequence with other options, and another state if it restarts. Without a restart it goes
     /// on from the last number, whoever has got it, so no transaction can repeat one.
     pub(super) fn change_sequence(
@@ -254,6 +208,27 @@ impl Session {
         Ok(Some((object.oid, at)))
     }
 
+    /// The detail of an error about a sequence that belongs to a table.
+    pub(super) fn link_of(&self, sequence: &Object, table: Oid) -> String {
+        let table = self.catalog().object(table);
+        let table = table.map_or("?", |table| table.name.as_str());
+        format!(
+            "Sequence \"{}\" is linked to table \"{table}\".",
+            sequence.name
+        )
+    }
+
+    /// Fails if a sequence of an identity column is to get an owner, or to lose it.
+    fn refuse_other_owner(&self, object: &Object, owner: &Choice<(Path, String)>) -> Result<()> {
+        let identity = self.identity_of(object);
+        let Some((table, _)) = identity.filter(|_| !matches!(owner, Choice::Kept)) else {
+            return Ok(());
+        };
+        let message = "cannot change ownership of identity sequence";
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        Err(error.detail(self.link_of(object, table.oid)))
+    }
+
     /// A sequence for a column, under a name that is free.
     pub(super) fn owned_sequence(
         &mut self,
@@ -262,10 +237,7 @@ impl Session {
         data_type: Type,
         written: &[Written],
     ) -> Result<(Object, Options)> {
-        if !matches!(data_type.kind, Kind::Int2 | Kind::Int4 | Kind::Int8) {
-            let message = "identity column type must be smallint, integer, or bigint";
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        }
+        check_identity_type(data_type)?;
         let name = self.free_name(namespace, &[table, column, "seq"], &[]);
         let body = changed(new_body(data_type)?, &options_of(written)?, true)?;
         let oid = self.sql.next_oid(1);
@@ -293,6 +265,15 @@ impl Session {
             None => Err(SqlError::internal("an identity column has a sequence")),
         }
     }
+}
+
+/// Fails if a column of a type cannot be an identity column.
+pub(super) fn check_identity_type(data_type: Type) -> Result<()> {
+    if matches!(data_type.kind, Kind::Int2 | Kind::Int4 | Kind::Int8) {
+        return Ok(());
+    }
+    let message = "identity column type must be smallint, integer, or bigint";
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
 /// The least and the greatest number of a type.

@@ -6,16 +6,16 @@
 use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of, refuse_system_name};
 use super::constraint::{refuse_taken, relation_exists};
 use super::immutable::Mutable;
+use super::reference::check_reference;
 use crate::catalog::{
     Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid,
-    Origin, Privilege, Rule, TableBody,
+    Origin, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
-use crate::types::cast::{self, CastContext};
-use crate::types::{Category, Kind, operator, storage};
+use crate::types::{Kind, storage};
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
     TableLock,
@@ -65,7 +65,7 @@ pub(super) fn create(
         return Ok(completion);
     }
     let oid = session.sql.next_oid(1);
-    let parents = session.parents_of(create)?;
+    let parents = session.parents_of(create, namespace)?;
     let (columns, written) = session.written_columns(create, (oid, namespace, &name), &parents)?;
     let scheme = match &create.partition_by {
         Some(tree) => Some(session.scheme(tree, &name, &columns)?),
@@ -124,6 +124,7 @@ impl Session {
             if let Some(at) = known {
                 if at < inherited {
                     self.merge_column(&mut columns[at], new.column)?;
+                    written.local.push(at);
                     continue;
                 }
                 let message = format!("column \"{}\" specified more than once", new.column.name);
@@ -136,6 +137,7 @@ impl Session {
             add_constraint(&mut written, constraint)?;
         }
         written.merge_checks()?;
+        written.merge_keys();
         for (mut object, column) in sequences {
             if let Body::Sequence(sequence) = &mut object.body {
                 sequence.owner = Some((oid, column));
@@ -165,8 +167,8 @@ impl Session {
             &mut body,
             &mut names,
         )?;
-        for (own, column, condition) in &written.checks {
-            let check = (own.clone(), column.as_deref(), condition);
+        for (own, condition) in &written.checks {
+            let check = (own.clone(), condition);
             let is_copy = written.has_copies;
             let constraint = self.check_constraint(check, (name, &columns), is_copy, &mut names)?;
             body.constraints.push(constraint);
@@ -184,6 +186,7 @@ impl Session {
             }
         }
         body.columns = columns;
+        body.local.clone_from(&written.local);
         let mut object = Object {
             oid,
             namespace,
@@ -202,10 +205,10 @@ impl Session {
         self.put(object, Some(handle))
     }
 
-    /// A check as it is written: its name if it has one, its column, and the condition.
+    /// A check as it is written: its name if it has one, and the condition.
     pub(super) fn check_constraint(
         &mut self,
-        (own, column, condition): (Option<String>, Option<&str>, &sqlparser::ast::Expr),
+        (own, condition): (Option<String>, &sqlparser::ast::Expr),
         (table, columns): (&str, &[Column]),
         has_copies: bool,
         taken: &mut Vec<String>,
@@ -218,7 +221,7 @@ impl Session {
             [at] => columns.get(*at).map(|column| column.name.as_str()),
             _ => None,
         };
-        let parts = [Some(table), column.or(single), Some("check")];
+        let parts = [Some(table), single, Some("check")];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
         refuse_taken(own.as_deref(), table, taken)?;
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
@@ -351,30 +354,19 @@ impl Session {
         let Body::Table(body) = &object.body else {
             return Err(SqlError::internal("a table has the foreign key"));
         };
+        if foreign.match_kind == Some(ConstraintReferenceMatchKind::Partial) {
+            let message = "MATCH PARTIAL not yet implemented";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let names: Vec<String> = foreign.columns.iter().map(ident_text).collect();
         let columns = referring_places(&body.columns, &names)?;
         let mut table = foreign.foreign_table.clone();
         let set_on_delete = set_columns(&mut table, (body, &columns))?;
         let (schema, parent) = object_name(&table)?;
-        let found = self.environment.names.find(
-            crate::catalog::Names::Relations,
-            schema.as_deref(),
-            &parent,
-        );
-        let found = match found {
-            Some(found) if found.name != parent => return Err(super::reindex::is_index(&parent)),
-            Some(found) => found.clone(),
-            None if parent == object.name => std::sync::Arc::new(object.clone()),
-            None => return Err(self.no_definition(schema.as_deref(), &parent)),
-        };
+        let found = self.referred_table(object, (schema.as_deref(), &parent))?;
         let Body::Table(parent_body) = &found.body else {
-            let message = format!("referenced relation \"{parent}\" is not a table");
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            return Err(SqlError::internal("a referenced relation is a table"));
         };
-        if found.oid != object.oid {
-            let names = &self.environment.names;
-            names.check(names.role, &found, Privilege::References.bit())?;
-        }
         let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
         let parent_columns = if referred.is_empty() {
             let primary = parent_body.primary().ok_or_else(|| {
@@ -531,81 +523,6 @@ impl Session {
             .lock_table(&created, TableLock::AccessExclusive, wait)?;
         Ok(created)
     }
-}
-
-/// Fails if columns cannot refer to others.
-fn check_reference(
-    name: &str,
-    (body, columns): (&TableBody, &[usize]),
-    (parent, parent_body, parent_columns): (&str, &TableBody, &[usize]),
-) -> Result<()> {
-    if columns.len() != parent_columns.len() {
-        let message = "number of referencing and referenced columns for foreign key disagree";
-        return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
-    }
-    let mut wanted = parent_columns.to_vec();
-    wanted.sort_unstable();
-    let keys = parent_body.constraints.iter();
-    let keys = keys.filter_map(|constraint| match &constraint.rule {
-        Rule::Primary { columns, deferral } | Rule::Unique { columns, deferral } => {
-            let mut columns = columns.clone();
-            columns.sort_unstable();
-            (columns == wanted).then_some(*deferral)
-        }
-        _ => None,
-    });
-    // One that is checked at once is enough.
-    let keys: Vec<Deferral> = keys.collect();
-    if !keys.is_empty() && keys.iter().all(|deferral| *deferral != Deferral::Never) {
-        let message =
-            format!("cannot use a deferrable unique constraint for referenced table \"{parent}\"");
-        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-        return Err(SqlError::new(state, message));
-    }
-    // A unique index over plain columns will do.
-    let is_indexed = parent_body.indexes.iter().any(|index| {
-        let mut columns = index.columns.clone();
-        columns.sort_unstable();
-        index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
-    });
-    if keys.is_empty() && !is_indexed {
-        let message = format!(
-            "there is no unique constraint matching given keys for referenced table \"{parent}\""
-        );
-        return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
-    }
-    for (&own, &other) in columns.iter().zip(parent_columns) {
-        let (own, other) = (&body.columns[own], &parent_body.columns[other]);
-        let kinds = [own.data_type.kind, other.data_type.kind];
-        if !may_refer(kinds) {
-            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
-            let detail = format!(
-                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
-                own.name, other.name, own.data_type, other.data_type
-            );
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
-        }
-    }
-    Ok(())
-}
-
-/// Whether values of one kind may refer to keys of another: they are compared as keys, either
-/// directly or after a conversion that needs no word.
-fn may_refer([own, referred]: [Kind; 2]) -> bool {
-    const ALIKE: [&[Kind]; 3] = [
-        &[Kind::Int2, Kind::Int4, Kind::Int8],
-        &[Kind::Float4, Kind::Float8],
-        &[Kind::Date, Kind::Timestamp, Kind::Timestamptz],
-    ];
-    let is_text = |kind: Kind| kind.category() == Category::String;
-    let are_alike = ALIKE
-        .iter()
-        .any(|kinds| kinds.contains(&own) && kinds.contains(&referred));
-    let is_fit = own == referred
-        || are_alike
-        || is_text(own) && is_text(referred)
-        || cast::can_coerce(own, referred, CastContext::Implicit);
-    is_fit && operator::resolve("=", &[own, referred]).is_ok()
 }
 
 /// Errors of a definition below, with the name of the table above.

@@ -226,20 +226,40 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
 
 impl Session {
     /// The schema and the name of a new type.
-    fn new_type_name(&self, name: &ObjectName) -> Result<(Oid, String)> {
+    fn new_type_name(&mut self, name: &ObjectName) -> Result<(Oid, String)> {
         let (schema, name) = object_name(name)?;
         let namespace = match &schema {
-            Some(schema) => self.environment.names.schema(schema)?,
+            Some(schema) => self.schema_for_new(schema)?,
             None => self.environment.names.target_schema()?,
         };
-        if self
-            .catalog()
-            .find(Names::Types, namespace, &name)
-            .is_some()
-        {
-            let message = format!("type \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+        match self.has_type(namespace, &name) {
+            true => Err(type_exists(&name)),
+            false => Ok((namespace, name)),
         }
-        Ok((namespace, name))
     }
+
+    /// Whether a schema has a type of a name; the rows of a table or a view are one.
+    pub(super) fn has_type(&self, namespace: Oid, name: &str) -> bool {
+        let catalog = self.catalog();
+        let relation = catalog.find(Names::Relations, namespace, name);
+        let has_rows = relation.is_some_and(|object| {
+            object.name == name && matches!(object.body, Body::Table(_) | Body::View(_))
+        });
+        has_rows || catalog.find_oid(Names::Types, namespace, name).is_some()
+    }
+
+    /// Fails if a new relation would have the name of a type.
+    pub(super) fn refuse_type_of_name(&self, namespace: Oid, name: &str) -> Result<()> {
+        let hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.";
+        match self.catalog().find_oid(Names::Types, namespace, name) {
+            Some(_) => Err(type_exists(name).hint(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error of a type whose name another one has.
+pub(super) fn type_exists(name: &str) -> SqlError {
+    let message = format!("type \"{name}\" already exists");
+    SqlError::new(SqlState::DUPLICATE_OBJECT, message)
 }

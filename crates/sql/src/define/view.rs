@@ -4,7 +4,7 @@
 //! dropped without it.
 
 use super::column::Written;
-use crate::catalog::{Body, Column, OWNER, Object, Oid, Privilege, ViewBody};
+use crate::catalog::{Body, Column, Names, OWNER, Object, Oid, Privilege, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -23,27 +23,8 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     let (schema, name) = object_name(&create.name)?;
     let namespace = match &schema {
         None if create.temporary => session.temporary_schema()?,
-        Some(schema) => session.environment.names.schema(schema)?,
+        Some(schema) => session.schema_for_new(schema)?,
         None => session.environment.names.target_schema()?,
-    };
-    let known = session
-        .catalog()
-        .find(crate::catalog::Names::Relations, namespace, &name)
-        .cloned();
-    let oid = match known
-        .as_ref()
-        .map(|object| (object.oid, matches!(object.body, Body::View(_))))
-    {
-        Some((oid, true)) if create.or_replace => oid,
-        Some((_, false)) if create.or_replace => {
-            let message = format!("\"{name}\" is not a view");
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-        }
-        Some(_) => {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
-        None => session.sql.next_oid(1),
     };
     let query = session.plain_query(&create.query)?;
     // The rights of the view's owner count when it is read, those of its maker on schemas now.
@@ -55,6 +36,12 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     (names.role, names.has_all_rights) = (role, false);
     let (unnamed, reads) = (found.0?, found.1?);
     session.check_schemas(&reads)?;
+    let namespace = session.view_namespace((namespace, &name), schema.is_some(), &reads)?;
+    let known = session.view_to_replace((namespace, &name), create.or_replace)?;
+    let oid = match &known {
+        Some(known) => known.oid,
+        None => session.sql.next_oid(1),
+    };
     let mut columns = unnamed.clone();
     for (column, named) in columns.iter_mut().zip(&create.columns) {
         column.0 = ident_text(&named.name);
@@ -65,7 +52,6 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
         check_replaced(&before.columns, &columns)?;
     }
-    let namespace = session.view_namespace((namespace, &name), schema.is_some(), &reads)?;
     let body = ViewBody {
         query,
         columns,
@@ -151,6 +137,28 @@ pub(super) fn check_distinct(columns: &[(String, Type)]) -> Result<()> {
 }
 
 impl Session {
+    /// The view whose place a new one takes, if there is one with its name; fails if the relation
+    /// with the name must stay.
+    fn view_to_replace(
+        &self,
+        (namespace, name): (Oid, &str),
+        or_replace: bool,
+    ) -> Result<Option<Arc<Object>>> {
+        let known = self.catalog().find(Names::Relations, namespace, name);
+        match known {
+            Some(_) if !or_replace => {
+                let message = format!("relation \"{name}\" already exists");
+                Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+            }
+            Some(known) if !matches!(known.body, Body::View(_)) => {
+                let message = format!("\"{name}\" is not a view");
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+            Some(known) => Ok(Some(Arc::clone(known))),
+            None => self.refuse_type_of_name(namespace, name).map(|()| None),
+        }
+    }
+
     /// The schema of a view: a view of temporary tables is temporary too.
     fn view_namespace(
         &mut self,

@@ -51,7 +51,7 @@ use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
-    Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal,
+    Announced, Block, Deferred, Drops, Environment, HostState, Notice, Notification, Portal,
     PreparedStatements, RowPlaces, SessionNames, SessionSequences, ShownEncryption, Transaction,
     TransactionStatus, Undo, Variables, Wake, millis_of,
 };
@@ -86,8 +86,8 @@ pub struct Session {
     point: PointMemory,
     /// Whether the statement was sent alone, so that its transaction ends with it.
     is_alone: bool,
-    /// Whether an object is being dropped with all that needs it, whoever owns that.
-    pub(crate) drops: bool,
+    /// Objects that are being dropped.
+    pub(crate) drops: Drops,
     /// Whether it was sent in one text with others.
     pub(crate) is_together: bool,
     /// The fingerprint of the statement, whose memory the next one uses.
@@ -178,7 +178,7 @@ impl Session {
             on_commit: Vec::new(),
             point: PointMemory::default(),
             is_alone: false,
-            drops: false,
+            drops: Drops::default(),
             is_together: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),

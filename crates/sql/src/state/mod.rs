@@ -5,6 +5,7 @@
 //! | `deferred` | checks of constraints that the transaction has put off |
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity`, `monitor` | functions about objects, rights, the server |
+//! | `drops` | objects that a statement drops |
 //! | `exclusion` | the count of transactions that have a table for themselves |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
 //! | `host` | functions that need the session |
@@ -18,6 +19,7 @@ mod clock;
 mod deferred;
 mod definitions;
 mod describe;
+mod drops;
 mod environment;
 mod exclusion;
 mod host;
@@ -34,6 +36,7 @@ mod transaction;
 pub(crate) use clock::now;
 pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, distinct_names, index_columns};
+pub(crate) use drops::Drops;
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, check_deadline};
 pub(crate) use exclusion::Exclusions;
 pub(crate) use host::{HostCall, may_see};

@@ -87,6 +87,10 @@ impl TableBody {
         };
         self.indexes
             .retain(|index| !index.columns.contains(&gone) && !has_it(index));
+        self.local.retain(|at| *at != gone);
+        for place in &mut self.local {
+            *place -= usize::from(*place > gone);
+        }
         let of_indexes = self.indexes.iter_mut().map(|index| &mut index.columns);
         let included = self.included.iter_mut().map(|(_, columns)| columns);
         for place in of_indexes.chain(included).flatten() {
@@ -153,6 +157,10 @@ impl TableBody {
             writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
             writer.flag(view.is_populated);
         });
+        // Tables without such columns are written as by earlier builds.
+        if !self.local.is_empty() {
+            write_positions(writer, &self.local);
+        }
     }
 
     pub(super) fn read_parts(&mut self, reader: &mut Reader<'_>) -> Result<()> {
@@ -175,6 +183,9 @@ impl TableBody {
             })
         })?;
         self.materialized = materialized.pop();
+        if !reader.is_at_end() {
+            self.local = read_positions(reader)?;
+        }
         Ok(())
     }
 }

@@ -240,10 +240,13 @@ impl Catalog {
 
     /// The schemas of the temporary objects of all sessions.
     pub fn temporary_schemas(&self) -> impl Iterator<Item = Oid> + '_ {
-        let schemas = self.objects().filter(|object| {
-            matches!(object.body, Body::Schema) && object.name.starts_with("pg_temp_")
+        const BEGINNING: &str = "pg_temp_";
+        let first = (Names::Schemas, 0, BEGINNING.to_owned());
+        let schemas = self.names.range(first..);
+        let schemas = schemas.take_while(|((names, _, name), _)| {
+            *names == Names::Schemas && name.starts_with(BEGINNING)
         });
-        schemas.map(|schema| schema.oid)
+        schemas.map(|(_, oid)| *oid)
     }
 
     fn forget_names(&mut self, oid: Oid) {

@@ -93,6 +93,8 @@ pub struct TableBody {
     pub alike: Vec<Oid>,
     /// The query whose rows it keeps, if it is a materialized view.
     pub materialized: Option<Materialized>,
+    /// Positions of columns that are its own, although tables above have them too.
+    pub local: Vec<usize>,
 }
 
 /// The query of a materialized view.
@@ -480,6 +482,7 @@ impl TableBody {
             unproven: Vec::new(),
             alike: Vec::new(),
             materialized: None,
+            local: Vec::new(),
         }
     }
 

@@ -408,7 +408,8 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 for (at, column) in table.columns.iter().enumerate() {
                     let is_above = |parent: &&&TableBody| parent.column(&column.name).is_some();
                     let above = parents.iter().filter(is_above).count();
-                    table_attribute((object.oid, at), (column, above), rows);
+                    let is_local = above == 0 || table.local.contains(&at);
+                    table_attribute((object.oid, at), (column, above, is_local), rows);
                 }
                 for index in &table.indexes {
                     index_attributes(table, index, rows);
@@ -492,10 +493,10 @@ fn parents_of<'a>(
     })
 }
 
-/// A column of a table, which `above` of its parents have too.
+/// A column of a table, which `above` of its parents have too, and whether it is its own.
 fn table_attribute(
     (relation, at): (Oid, usize),
-    (column, above): (&Column, usize),
+    (column, above, is_local): (&Column, usize, bool),
     rows: &mut Rows<'_>,
 ) {
     let (identity, generated) = match &column.origin {
@@ -533,7 +534,7 @@ fn table_attribute(
         ),
         ("attidentity", text(identity)),
         ("attgenerated", text(generated)),
-        ("attislocal", flag(above == 0)),
+        ("attislocal", flag(is_local)),
         ("attinhcount", Datum::Int4(above as i32)),
     ]);
 }
