@@ -27,6 +27,15 @@ fn with_base(tree: &Tree, base: &dyn Fn(&Tree) -> Tree) -> Option<Tree> {
     })
 }
 
+/// The elements of an `ARRAY[...]`, in brackets or without.
+fn elements_of(tree: &Tree) -> Option<&[Tree]> {
+    match tree {
+        Tree::Nested(inside) => elements_of(inside),
+        Tree::Array(array) => Some(&array.elem),
+        _ => None,
+    }
+}
+
 fn is_arithmetic(op: &BinaryOperator) -> bool {
     matches!(
         op,
@@ -59,7 +68,12 @@ impl Binder<'_> {
             } => {
                 let target = self.cast_target(data_type)?;
                 self.note_type(data_type);
-                let operand = self.expression(expr)?;
+                let operand = match elements_of(expr) {
+                    Some(elements) if target.data_type.kind.is_array() => {
+                        self.array_for(elements, target.data_type)?
+                    }
+                    _ => self.expression(expr)?,
+                };
                 let span = expr.span();
                 let cast = self.cast_to(operand, target.data_type);
                 let cast = cast.map_err(|error| self.at(span, error))?;
@@ -430,6 +444,23 @@ impl Binder<'_> {
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
         })?;
         Ok(Expr::Array(elements, Type { kind, modifier }))
+    }
+
+    /// `ARRAY[...]` whose elements wait for the cast of the whole to an array type, which is that of
+    /// each of them.
+    fn array_for(&mut self, elements: &[Tree], target: Type) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(elements.len());
+        for element in elements {
+            bound.push(match elements_of(element) {
+                Some(inside) => {
+                    let inside = self.deeper(|binder| binder.array_for(inside, target))?;
+                    let cast = self.cast_to(inside, target);
+                    cast.map_err(|error| self.at(element.span(), error))?
+                }
+                None => self.expression(element)?,
+            });
+        }
+        Ok(Expr::Array(bound, Kind::Unknown.plain()))
     }
 
     /// `(a, b)` or `ROW(a, b)`.
