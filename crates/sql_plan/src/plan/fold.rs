@@ -52,7 +52,8 @@ fn converted(expression: &Expr) -> Option<Expr> {
     Some(Expr::Constant(value.ok()?, *target))
 }
 
-fn is_number(kind: Kind) -> bool {
+/// Whether values of a kind are numbers.
+pub(super) fn is_number(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Float4 | Kind::Float8 | Kind::Numeric
