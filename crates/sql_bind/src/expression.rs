@@ -446,8 +446,8 @@ impl Binder<'_> {
         Ok(Expr::Array(elements, Type { kind, modifier }))
     }
 
-    /// `ARRAY[...]` whose elements wait for the cast of the whole to an array type, which is that of
-    /// each of them.
+    /// `ARRAY[...]` whose elements wait for the cast of the whole to an array type, which is that
+    /// of each of them.
     fn array_for(&mut self, elements: &[Tree], target: Type) -> Result<Expr> {
         let mut bound = Vec::with_capacity(elements.len());
         for element in elements {

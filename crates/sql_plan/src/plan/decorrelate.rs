@@ -8,8 +8,8 @@
 //!
 //! A row without a group has NULL there, which is also the value of these aggregates over no rows;
 //! so `count` is not among them. Their arguments are columns, and the conditions on the rows are
-//! comparisons: anything else could fail for rows that no outer row asks for. A query that finds its
-//! rows by an index stays if there are few outer rows.
+//! comparisons: anything else could fail for rows that no outer row asks for. A query that finds
+//! its rows by an index stays if there are few outer rows.
 
 use super::access;
 use super::estimate::{LOOK_UP, estimate, touched_by};
@@ -143,8 +143,8 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
     })
 }
 
-/// Whether a condition fails for no row: comparisons of columns, and of values that are the same for
-/// all rows.
+/// Whether a condition fails for no row: comparisons of columns, and of values that are the same
+/// for all rows.
 fn fails_never(condition: &Expr) -> bool {
     match condition {
         Expr::Column(..) => true,
