@@ -98,7 +98,7 @@ impl Binder<'_> {
         let mut parts = Vec::with_capacity(array.elem.len());
         for part in &array.elem {
             parts.push(match array_of(part) {
-                Some(_) => self.cast_as(part, target)?,
+                Some(_) => self.deeper(|binder| binder.cast_as(part, target))?,
                 None => self.expression(part)?,
             });
         }

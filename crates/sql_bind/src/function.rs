@@ -96,7 +96,7 @@ impl Binder<'_> {
             (Body::Aggregate(_), None) => self.aggregate(chosen, values, &arguments, function),
             (Body::Window(_), None) => {
                 let message = format!("window function {name} requires an OVER clause");
-                Err(SqlError::new(SqlState::WINDOWING_ERROR, message))
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
             }
             (_, Some(_)) => {
                 let message = format!(
@@ -224,7 +224,7 @@ impl Binder<'_> {
             (clause, false) => format!("aggregate functions are not allowed in {}", clause.name()),
             (clause, true) => format!("window functions are not allowed in {}", clause.name()),
         };
-        let state = if is_window {
+        let state = if is_window && clause != Clause::Aggregate {
             SqlState::WINDOWING_ERROR
         } else {
             SqlState::GROUPING_ERROR

@@ -80,27 +80,13 @@ impl Binder<'_> {
                 }
             },
         };
-        let bounds = self.bounds(query)?;
-        if bounds.with_ties {
-            let skips = |lock: &ast::LockClause| lock.nonblock == Some(ast::NonBlock::SkipLocked);
-            let message = match () {
-                () if order.is_empty() => "WITH TIES cannot be specified without ORDER BY clause",
-                () if query.locks.iter().any(skips) => {
-                    "SKIP LOCKED and WITH TIES options cannot be used together"
-                }
-                () => "",
-            };
-            if !message.is_empty() {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            if let Some(Expr::Constant(Datum::Null, _)) = bounds.limit {
-                let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
-                let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
-                return Err(SqlError::new(state, message));
-            }
+        if let Some(fetch) = &query.fetch
+            && fetch.with_ties
+        {
+            self.check_ties(query, fetch)?;
         }
         match &*query.body {
-            SetExpr::Select(select) => self.select(select, order, bounds, locks),
+            SetExpr::Select(select) => self.select(select, order, Some(query), locks),
             body => {
                 match (body, locks.first()) {
                     (SetExpr::SetOperation { .. }, Some(clause)) => {
@@ -114,51 +100,76 @@ impl Binder<'_> {
                     _ => {}
                 }
                 let bound = self.set_body(body)?;
-                self.ordered(bound, order, bounds)
+                let (bounds, _) = self.within(Scope::default(), |binder| binder.bounds(query));
+                self.ordered(bound, order, bounds?)
             }
         }
     }
 
-    fn bounds(&mut self, query: &Query) -> Result<Bounds> {
-        let (scope, fetch) = (Scope::default(), query.fetch.as_ref());
-        let (bounds, _) = self.within(scope, |binder| {
-            binder.scope().clause = Clause::Limit;
-            let mut bounds = Bounds::default();
-            match &query.limit_clause {
-                None => {}
-                Some(LimitClause::LimitOffset { limit, offset, .. }) => {
-                    bounds.limit = binder.bound_of(limit.as_ref(), "LIMIT")?;
-                    let offset = offset.as_ref().map(|offset| &offset.value);
-                    bounds.offset = binder.bound_of(offset, "OFFSET")?;
-                }
-                Some(LimitClause::OffsetCommaLimit { .. }) => {
-                    let message = "LIMIT #,# syntax is not supported";
-                    let hint = "Use separate LIMIT and OFFSET clauses.";
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
-                }
+    /// The limit and offset of a query. They see the columns of its rows, and must not read them.
+    pub(super) fn bounds(&mut self, query: &Query) -> Result<Bounds> {
+        self.scope().clause = Clause::Limit;
+        let mut bounds = Bounds::default();
+        match &query.limit_clause {
+            None => {}
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                bounds.limit = self.bound_of(limit.as_ref(), "LIMIT")?;
+                let offset = offset.as_ref().map(|offset| &offset.value);
+                bounds.offset = self.bound_of(offset, "OFFSET")?;
             }
-            if let Some(Fetch {
-                with_ties,
-                quantity,
-                ..
-            }) = fetch
-            {
-                bounds.with_ties = *with_ties;
-                if quantity.as_ref().is_some_and(is_of_limit) {
-                    return Ok(bounds);
-                }
-                if bounds.limit.is_some() {
-                    let message = "multiple LIMIT clauses not allowed";
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                }
-                bounds.limit = match quantity {
-                    Some(quantity) => binder.bound_of(Some(quantity), "LIMIT")?,
-                    None => Some(Expr::Constant(Datum::Int8(1), Kind::Int8.plain())),
-                };
+            Some(LimitClause::OffsetCommaLimit { .. }) => {
+                let message = "LIMIT #,# syntax is not supported";
+                let hint = "Use separate LIMIT and OFFSET clauses.";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
             }
-            Ok(bounds)
-        });
-        bounds
+        }
+        let Some(fetch) = &query.fetch else {
+            return Ok(bounds);
+        };
+        bounds.with_ties = fetch.with_ties;
+        if fetch.quantity.as_ref().is_some_and(is_of_limit) {
+            return Ok(bounds);
+        }
+        if bounds.limit.is_some() {
+            let message = "multiple LIMIT clauses not allowed";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        bounds.limit = match &fetch.quantity {
+            Some(quantity) => self.bound_of(Some(quantity), "LIMIT")?,
+            None => Some(Expr::Constant(
+                crate::types::Datum::Int8(1),
+                Kind::Int8.plain(),
+            )),
+        };
+        Ok(bounds)
+    }
+
+    /// Fails unless a query may have `FETCH FIRST ... WITH TIES`.
+    fn check_ties(&self, query: &Query, fetch: &Fetch) -> Result<()> {
+        let skips = |lock: &ast::LockClause| lock.nonblock == Some(ast::NonBlock::SkipLocked);
+        let message = match () {
+            () if query.order_by.is_none() => {
+                "WITH TIES cannot be specified without ORDER BY clause"
+            }
+            () if query.locks.iter().any(skips) => {
+                "SKIP LOCKED and WITH TIES options cannot be used together"
+            }
+            () => "",
+        };
+        if !message.is_empty() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let of_limit = match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, .. }) => limit.as_ref(),
+            _ => None,
+        };
+        let mut counts = of_limit.into_iter().chain(&fetch.quantity);
+        if counts.any(is_null) && !self.is_of_catalogue() {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+            return Err(SqlError::new(state, message));
+        }
+        Ok(())
     }
 
     /// A number of rows. It is computed outside of the query's rows.
@@ -186,6 +197,10 @@ impl Binder<'_> {
     }
 
     pub(super) fn with(&mut self, with: &With) -> Result<()> {
+        self.settled(|binder| binder.named_queries(with))
+    }
+
+    fn named_queries(&mut self, with: &With) -> Result<()> {
         let mut seen: Vec<String> = Vec::with_capacity(with.cte_tables.len());
         for cte in recursion::in_order(with, mentions)? {
             let name = ident_text(&cte.alias.name);
@@ -366,7 +381,7 @@ impl Binder<'_> {
     /// A part of a query that is no `SELECT` with an order of its own.
     fn set_body(&mut self, body: &SetExpr) -> Result<Bound> {
         match body {
-            SetExpr::Select(select) => self.select(select, &[], Bounds::default(), Vec::new()),
+            SetExpr::Select(select) => self.select(select, &[], None, Vec::new()),
             SetExpr::Query(query) => self.query(query),
             SetExpr::Values(values) => self.values_rows(values, None),
             SetExpr::SetOperation {
@@ -450,6 +465,15 @@ impl Binder<'_> {
     fn unsettled_body(&mut self, body: &SetExpr) -> Result<Bound> {
         let was = std::mem::replace(&mut self.keeps_unknown, true);
         let bound = self.set_body(body);
+        self.keeps_unknown = was;
+        bound
+    }
+
+    /// Binds a part of a query whose literals get their types there, and not from a set operation
+    /// or a table of which the query around it is a part.
+    pub(super) fn settled<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
+        let was = std::mem::replace(&mut self.keeps_unknown, false);
+        let bound = body(self);
         self.keeps_unknown = was;
         bound
     }
@@ -554,17 +578,30 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let at = self.output_column(&key.expr, &bound.columns, |_, _| false)?.ok_or_else(|| {
-                let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
-                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                    .detail("Only result column names can be used, not expressions or functions.")
-                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
-            })?;
+            let found = self.output_column(&key.expr, &bound.columns, |_, _| false)?;
+            let Some(at) = found else {
+                return Err(self.no_output(&key.expr, &bound.columns));
+            };
             let column = Expr::Column(at, bound.columns[at].data_type);
             keys.push(super::order::sort_key(column, &key.options)?);
         }
         let node = limited(sorted(bound.node, keys.clone(), &bounds), keys, bounds);
         Ok(Bound { node, ..bound })
+    }
+
+    /// The error of an order by something else than a column of the result.
+    fn no_output(&mut self, tree: &ast::Expr, columns: &[OutputColumn]) -> SqlError {
+        let columns = columns.iter();
+        let columns = columns.map(|column| (column.name.clone(), column.data_type));
+        let bound = super::row_scope("", columns)
+            .and_then(|scope| self.expression_in(scope, Clause::OrderBy, tree).0);
+        if let Err(error) = bound {
+            return error;
+        }
+        let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .detail("Only result column names can be used, not expressions or functions.")
+            .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
     }
 }
 
@@ -667,6 +704,15 @@ fn is_of_limit(quantity: &ast::Expr) -> bool {
         return false;
     };
     mark_of(&ast::Ident::new(text)) == Some(FETCHED)
+}
+
+/// Whether an expression is the word `NULL`, in brackets or without.
+fn is_null(tree: &ast::Expr) -> bool {
+    match tree {
+        ast::Expr::Nested(inside) => is_null(inside),
+        ast::Expr::Value(value) => value.value == ast::Value::Null,
+        _ => false,
+    }
 }
 
 /// Whether a query names a table.

@@ -75,21 +75,21 @@ pub(super) fn check_width(columns: usize) -> Result<()> {
 }
 
 impl Binder<'_> {
-    /// A `SELECT` with the order, limit and locks of its query.
+    /// A `SELECT` with the order, limit and locks of its query, if it is the whole of one.
     pub(super) fn select(
         &mut self,
         select: &Select,
         order: &[ast::OrderByExpr],
-        bounds: Bounds,
+        query: Option<&ast::Query>,
         locks: Vec<Locking>,
     ) -> Result<Bound> {
         refuse_other_dialects(select)?;
         let above = std::mem::replace(&mut self.locking, locks);
-        let source = self.from(&select.from);
+        let source = self.settled(|binder| binder.from(&select.from));
         let locks = std::mem::replace(&mut self.locking, above);
         let source = source?;
         let (bound, _) = self.within(source.scope, |binder| {
-            binder.selected(select, source.node, (order, bounds, &locks))
+            binder.selected(select, source.node, (order, query, &locks))
         });
         bound
     }
@@ -98,7 +98,7 @@ impl Binder<'_> {
         &mut self,
         select: &Select,
         mut node: Node,
-        (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[Locking]),
+        (order, query, locks): (&[ast::OrderByExpr], Option<&ast::Query>, &[Locking]),
     ) -> Result<Bound> {
         self.scope().clause = Clause::Where;
         let condition = select.selection.as_ref();
@@ -124,6 +124,7 @@ impl Binder<'_> {
         self.scope().clause = Clause::OrderBy;
         let keys = self.keys(order, &mut items)?;
         let distinct = self.distinct(select.distinct.as_ref(), &mut items, &keys, visible)?;
+        let bounds = query.map(|query| self.bounds(query)).transpose()?;
         self.check_rows(locks, select)?;
         let expressions: Vec<&mut Expr> =
             items.iter_mut().map(|item| &mut item.expression).collect();
@@ -144,7 +145,7 @@ impl Binder<'_> {
         let tail = Tail {
             keys,
             distinct,
-            bounds,
+            bounds: bounds.unwrap_or_default(),
             visible,
             has_locks: !locks.is_empty(),
         };

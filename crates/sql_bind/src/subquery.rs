@@ -16,7 +16,7 @@ use std::sync::Arc;
 impl Binder<'_> {
     /// A query inside an expression: it sees the row as the next outer one.
     fn inner(&mut self, query: &Query) -> Result<Bound> {
-        self.query(query)
+        self.settled(|binder| binder.query(query))
     }
 
     pub(super) fn subquery(

@@ -1,7 +1,8 @@
 //! Rows in the order in which they came, read by their numbers, again and again.
 //!
 //! The first rows stay in memory, as far as there is room; those that follow go to a file. A reader
-//! keeps the segment of it that it has read last, so reading in order is cheap in both directions.
+//! keeps the segments of it that it has read last, so reading in order is cheap in both directions,
+//! also at several places by turns.
 
 use crate::Row;
 use crate::budget::{Share, bytes_of};
@@ -10,6 +11,12 @@ use sql_values::error::Result;
 
 /// Rows that are read at once.
 const SEGMENT_ROWS: u64 = 64;
+
+/// Segments that a reader keeps: about the places at which a window function looks by turns.
+const SEGMENTS_KEPT: usize = 8;
+
+/// Bytes of rows that a reader keeps beside those of its last segment.
+const BYTES_KEPT: u64 = 1 << 20;
 
 /// Rows with numbers from 0.
 #[derive(Debug)]
@@ -27,11 +34,43 @@ struct Overflow {
     starts: Vec<u64>,
 }
 
-/// A reader's last segment of a file.
+/// A reader's last segments of a file, the last one first.
 #[derive(Debug, Default)]
-pub struct SegmentCache {
-    segment: u64,
+pub struct SegmentCache(Vec<Segment>);
+
+/// Rows of a file that were read at once.
+#[derive(Debug)]
+struct Segment {
+    number: u64,
     rows: Vec<Row>,
+    bytes: u64,
+}
+
+impl SegmentCache {
+    /// A segment as the last one; without rows if it was not kept.
+    fn front(&mut self, number: u64) -> &mut Segment {
+        let kept = &mut self.0;
+        let at = kept.iter().position(|one| one.number == number);
+        let at = at.unwrap_or_else(|| {
+            while is_full(kept) {
+                kept.pop();
+            }
+            kept.push(Segment {
+                number,
+                rows: Vec::new(),
+                bytes: 0,
+            });
+            kept.len() - 1
+        });
+        kept[..=at].rotate_right(1);
+        &mut kept[0]
+    }
+}
+
+/// Whether a segment is to go before another one is read.
+fn is_full(kept: &[Segment]) -> bool {
+    let bytes: u64 = kept.iter().map(|one| one.bytes).sum();
+    kept.len() >= SEGMENTS_KEPT || bytes > BYTES_KEPT
 }
 
 impl Store {
@@ -82,21 +121,22 @@ impl Store {
             return Ok(None);
         };
         let (segment, at) = (number / SEGMENT_ROWS, (number % SEGMENT_ROWS) as usize);
+        let Some(&start) = file.starts.get(segment as usize) else {
+            return Ok(None);
+        };
+        let segment = place.front(segment);
         // The last segment may have grown since.
-        if place.segment != segment || place.rows.len() <= at {
-            place.segment = segment;
-            place.rows.clear();
-            let Some(&start) = file.starts.get(segment as usize) else {
-                return Ok(None);
-            };
+        if segment.rows.len() <= at {
+            segment.rows.clear();
             let mut reader = Reader::from(start);
-            while (place.rows.len() as u64) < SEGMENT_ROWS
+            while (segment.rows.len() as u64) < SEGMENT_ROWS
                 && let Some(row) = file.chain.read(&mut reader)?
             {
-                place.rows.push(row);
+                segment.rows.push(row);
             }
+            segment.bytes = segment.rows.iter().map(|row| bytes_of(row)).sum();
         }
-        Ok(place.rows.get(at))
+        Ok(segment.rows.get(at))
     }
 }
 
@@ -123,5 +163,28 @@ mod tests {
         }
         assert!(store.rows.len() < 1000, "most rows are in the file");
         assert_eq!(store.get(3000, &mut place).unwrap(), None);
+    }
+
+    #[test]
+    fn readers_keep_several_segments_of_rows_that_are_not_long() {
+        for (bytes, kept) in [(10, SEGMENTS_KEPT), (20_000, 1)] {
+            let mut memory = Memory::new(1, 1, Arc::default());
+            let mut store = Store::new(memory.share());
+            let text = Datum::text("x".repeat(bytes));
+            for number in 0..12 * SEGMENT_ROWS {
+                let number = Datum::Int8(number.cast_signed());
+                store.push(vec![number, text.clone()]).unwrap();
+            }
+            let mut place = SegmentCache::default();
+            for number in [0, 700, 64, 65, 400, 128, 192, 256, 320, 384, 0] {
+                let row = store.get(number, &mut place).unwrap().unwrap();
+                assert_eq!(row[0], Datum::Int8(number.cast_signed()));
+            }
+            assert_eq!(place.0.len(), kept, "of rows of {bytes} bytes");
+            assert_eq!(
+                place.0[0].number, 0,
+                "the last one that was read comes first"
+            );
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Excluded, Frame, FrameEnd, FrameUnit, Window};
 use crate::types::{Datum, in_range};
 use sql_rows::{SegmentCache, Store};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// The rows of one partition, in their order, with the values of the order's keys after them.
@@ -62,6 +62,9 @@ pub(super) struct Frames<'p> {
     start: End,
     end: End,
     excluded: Excluded,
+    /// The last start and the last end that were found by values: those of later rows come no
+    /// earlier.
+    reached: [Cell<usize>; 2],
 }
 
 /// The rows of a frame: up to three ranges, one after the other.
@@ -107,10 +110,11 @@ impl<'p> Frames<'p> {
             start: end(&frame.start, (frame.unit, "starting"), run)?,
             end: end(&frame.end, (frame.unit, "ending"), run)?,
             excluded: frame.excluded,
+            reached: Default::default(),
         })
     }
 
-    /// The rows that a row sees.
+    /// The rows that a row sees; rows are asked for in their order.
     pub(super) fn of(&self, partition: &Partition, at: usize, run: &Run<'_>) -> Result<Seen> {
         let count = partition.len();
         let start = self.place(true, partition, at, run)?.min(count);
@@ -198,16 +202,13 @@ impl<'p> Frames<'p> {
             };
             Ok::<_, SqlError>(place.is_lt() || (!is_start && place.is_eq()))
         };
-        let (mut low, mut high) = (0, partition.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_outside(&key_of(middle)?)? {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let reached = &self.reached[usize::from(is_start)];
+        let mut place = reached.get();
+        while place < partition.len() && is_outside(&key_of(place)?)? {
+            place += 1;
         }
-        Ok(low)
+        reached.set(place);
+        Ok(place)
     }
 }
 

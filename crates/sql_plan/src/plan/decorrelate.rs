@@ -7,22 +7,30 @@
 //! ```
 //!
 //! A row without a group has NULL there, which is also the value of these aggregates over no rows;
-//! so `count` is not among them. Their arguments are columns: anything else could fail for rows
-//! that no outer row asks for. A query that finds its rows by an index stays if there are few outer
-//! rows.
+//! so `count` is not among them. Their arguments are columns, and the conditions on the rows are
+//! comparisons: anything else could fail for rows that no outer row asks for. A query that finds
+//! its rows by an index stays if there are few outer rows.
 
 use super::access;
 use super::estimate::{LOOK_UP, estimate, touched_by};
 use super::expression::{Expr, Subquery, SubqueryTest};
+use super::fold::is_number;
 use super::improve::{keep, push};
 use super::join_order::types_of;
 use super::method::{has_one_hash, with_method};
 use super::node::{Aggregate, AggregateCall, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::selectivity::rows_of;
 use super::unnest::{freed, lifted, reads_level};
+use crate::types::Kind;
+use crate::types::cast::CastContext;
 
 /// Aggregates that are NULL over no rows.
 const NULL_OVER_NONE: &[&str] = &["min", "max", "sum", "avg"];
+
+/// Operators and functions that fail for no values of columns.
+const FAILS_NEVER: &[&str] = &[
+    "=", "<>", "<", "<=", ">", ">=", "~~", "!~~", "lower", "upper",
+];
 
 /// A query as a table of groups.
 struct Groups {
@@ -112,6 +120,11 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
         .iter()
         .cloned()
         .partition(|one| reads_level(one, 1));
+    // A key on its own is computed for the rows that the query would compute it for.
+    let is_safe = stay.iter().all(fails_never) && (up.len() == 1 || up.iter().all(fails_never));
+    if !is_safe {
+        return None;
+    }
     let width = outer.width();
     let (mut keys, mut equalities) = (Vec::new(), Vec::new());
     for condition in up {
@@ -131,6 +144,35 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
         equalities,
         value,
     })
+}
+
+/// Whether a condition fails for no row: comparisons of columns, and of values that are the same
+/// for all rows.
+fn fails_never(condition: &Expr) -> bool {
+    match condition {
+        Expr::Column(..) => true,
+        Expr::And(parts)
+        | Expr::Or(parts)
+        | Expr::Array(parts, _)
+        | Expr::Coalesce(parts)
+        | Expr::Extreme(parts, _) => parts.iter().all(fails_never),
+        Expr::Not(one) | Expr::IsNull(one, _) | Expr::IsTruth(one, ..) => fails_never(one),
+        Expr::IsDistinct(pair, _) => fails_never(&pair.0) && fails_never(&pair.1),
+        Expr::Cast(one, to, CastContext::Implicit) => {
+            let is_text = |kind: Kind| kind.is_text() || kind == Kind::Bpchar;
+            let (from, to) = (one.kind(), to.kind);
+            let are_numbers = is_number(from) && is_number(to) && from != Kind::Numeric;
+            (are_numbers || is_text(from) && is_text(to)) && fails_never(one)
+        }
+        Expr::Call(call) if FAILS_NEVER.contains(&call.function.name) => {
+            call.arguments.iter().all(fails_never)
+        }
+        Expr::Quantified(test) => {
+            let mut parts = [&test.left, &test.array, &test.condition].into_iter();
+            parts.all(fails_never)
+        }
+        other => !other.reads_row() && !other.has_query() && !other.has_volatile(),
+    }
 }
 
 fn is_null_over_none(call: &AggregateCall) -> bool {

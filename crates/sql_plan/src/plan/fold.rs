@@ -72,7 +72,8 @@ fn array_of(elements: &[Expr], data_type: Type) -> Option<Expr> {
     Some(Expr::Constant(Datum::Array(Arc::new(array)), data_type))
 }
 
-fn is_number(kind: Kind) -> bool {
+/// Whether values of a kind are numbers.
+pub(super) fn is_number(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Float4 | Kind::Float8 | Kind::Numeric

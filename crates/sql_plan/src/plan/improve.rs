@@ -19,6 +19,7 @@ use super::node::{
 };
 use super::order::use_orders;
 use super::outer::reduced;
+use super::postpone::postponed;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
 use super::unnest::unnest;
@@ -113,7 +114,7 @@ fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
 }
 
 fn improve_rest(node: Node) -> Node {
-    let mut node = push(node, Vec::new());
+    let mut node = push(postponed(node), Vec::new());
     use_orders(&mut node);
     access::choose_all(&mut node);
     let width = node.width();

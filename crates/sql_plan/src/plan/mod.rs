@@ -11,6 +11,7 @@
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
 //! | `outer` | outer joins that are inner ones |
+//! | `postpone` | expressions that are computed after the limit |
 //! | `computed`, `implies`, `nulls`, `mutable` | indexes of expressions, or of a part of the rows |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
 //! | `explain`, `print` | descriptions of plans |
@@ -47,6 +48,7 @@ mod outer;
 mod partition;
 mod partition_hash;
 mod point;
+mod postpone;
 mod print;
 mod prune;
 mod rerun;
