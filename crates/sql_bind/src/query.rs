@@ -14,7 +14,7 @@ use crate::plan::{
     SortKey, Values, Wanted, Working,
 };
 use crate::types::overload::common_kind;
-use crate::types::{Datum, Kind, Type};
+use crate::types::{Kind, Type};
 use sql_parse::{FETCHED, mark_of};
 use sqlparser::ast::{
     self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
