@@ -285,8 +285,8 @@ fn a_dump_makes_the_same_database() {
     assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "form\nt\nv\n");
 }
 
-/// A sequence that was never used has no state, and a dump cannot make the table that has the states
-/// of others. Its first number is that of the copy too.
+/// A sequence that was never used has no state, and a dump cannot make the table of states. Its
+/// first number is that of the copy too.
 #[test]
 fn a_dump_needs_no_numbers_of_sequences() {
     let place = TestDirectory::new();

@@ -655,7 +655,7 @@ impl Session {
         [oid].into_iter().chain(below).collect()
     }
 
-    /// How many of the tables above a table have a column.
+    /// The number of tables above a table that have a column.
     pub(super) fn parents_with(&self, table: &Object, column: &str) -> usize {
         let Body::Table(body) = &table.body else {
             return 0;
