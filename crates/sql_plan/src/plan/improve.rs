@@ -14,8 +14,8 @@ use super::method::with_method;
 use super::modify::Change;
 use super::narrow::narrow;
 use super::node::{
-    Aggregate, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
-    SetOperation, Values,
+    Aggregate, Distinct, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
+    SetOperation, Values, Window,
 };
 use super::order::use_orders;
 use super::outer::reduced;
@@ -170,11 +170,8 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             sort.into()
         }
         Node::Lock(lock) => push_lock(own(lock), conditions),
-        Node::Distinct(distinct) if distinct.on.is_none() => {
-            let mut distinct = own(distinct);
-            distinct.input = push(distinct.input, conditions);
-            distinct.into()
-        }
+        Node::Distinct(distinct) => push_distinct(own(distinct), conditions),
+        Node::Window(window) => push_window(own(window), conditions),
         Node::SetOperation(operation) => push_operation(own(operation), conditions),
         mut other => {
             let pushed = other.inputs(&mut |input, _| {
@@ -495,4 +492,39 @@ fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
     let down = down.collect();
     aggregate.input = push(aggregate.input, down);
     tested(aggregate.into(), stay)
+}
+
+/// Conditions over the keys of a `DISTINCT ON` leave out all rows of a key, or none, so they go
+/// below it.
+fn push_distinct(mut distinct: Distinct, conditions: Vec<Expr>) -> Node {
+    let goes = |one: &Expr| distinct.on.as_deref().is_none_or(|on| is_over(one, on));
+    let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(goes);
+    distinct.input = push(distinct.input, down);
+    tested(distinct.into(), stay)
+}
+
+/// Conditions over the keys of partitions leave out whole partitions, which changes no result of
+/// the others.
+fn push_window(mut window: Window, conditions: Vec<Expr>) -> Node {
+    let goes = |one: &Expr| is_over(one, &window.partition);
+    let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(goes);
+    window.input = push(window.input, down);
+    tested(window.into(), stay)
+}
+
+/// Whether a condition reads the row in nothing but keys, which do not differ each time.
+fn is_over(condition: &Expr, keys: &[Expr]) -> bool {
+    if Expr::has_query(condition) || Expr::has_volatile(condition) {
+        return false;
+    }
+    let mut is_over = true;
+    let walked = condition.clone().walk(0, &mut |part, _| {
+        if keys.iter().any(|key| key.is_same(part)) {
+            return Ok(false);
+        }
+        is_over &= !matches!(part, Expr::Column(..));
+        Ok(is_over)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    is_over
 }
