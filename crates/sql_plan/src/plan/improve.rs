@@ -18,7 +18,7 @@ use super::node::{
     SetOperation, Values, Window,
 };
 use super::order::use_orders;
-use super::outer::reduced;
+use super::outer::reduce;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
 use super::unnest::unnest;
@@ -160,8 +160,14 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             access::choose_key(&mut system, plain);
             tested(system.into(), queries)
         }
-        Node::Join(join) if is_movable(&join) => push_tree(own(join), conditions),
-        Node::Join(join) => push_join(own(join), conditions),
+        Node::Join(join) => {
+            let mut join = own(join);
+            reduce(&mut join, &conditions);
+            match is_movable(&join) {
+                true => push_tree(join, conditions),
+                false => push_join(join, conditions),
+            }
+        }
         Node::Project(project) => push_project(own(project), conditions),
         Node::Aggregate(aggregate) => push_aggregate(own(aggregate), conditions),
         Node::Sort(sort) => {
@@ -336,7 +342,6 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         method,
     } = join;
     let width = left.width();
-    let kind = reduced(kind, &conditions, (0..width, width..usize::MAX));
     let inside = |condition| match method {
         JoinMethod::Lateral => deeper(shifted(condition, width)),
         _ => shifted(condition, width),
