@@ -14,11 +14,11 @@ use super::method::with_method;
 use super::modify::Change;
 use super::narrow::narrow;
 use super::node::{
-    Aggregate, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
-    SetOperation, Values,
+    Aggregate, Distinct, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
+    SetOperation, Values, Window,
 };
 use super::order::use_orders;
-use super::outer::reduced;
+use super::outer::reduce;
 use super::postpone::postponed;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
@@ -161,8 +161,14 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             access::choose_key(&mut system, plain);
             tested(system.into(), queries)
         }
-        Node::Join(join) if is_movable(&join) => push_tree(own(join), conditions),
-        Node::Join(join) => push_join(own(join), conditions),
+        Node::Join(join) => {
+            let mut join = own(join);
+            reduce(&mut join, &conditions);
+            match is_movable(&join) {
+                true => push_tree(join, conditions),
+                false => push_join(join, conditions),
+            }
+        }
         Node::Project(project) => push_project(own(project), conditions),
         Node::Aggregate(aggregate) => push_aggregate(own(aggregate), conditions),
         Node::Sort(sort) => {
@@ -171,11 +177,8 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             sort.into()
         }
         Node::Lock(lock) => push_lock(own(lock), conditions),
-        Node::Distinct(distinct) if distinct.on.is_none() => {
-            let mut distinct = own(distinct);
-            distinct.input = push(distinct.input, conditions);
-            distinct.into()
-        }
+        Node::Distinct(distinct) => push_distinct(own(distinct), conditions),
+        Node::Window(window) => push_window(own(window), conditions),
         Node::SetOperation(operation) => push_operation(own(operation), conditions),
         mut other => {
             let pushed = other.inputs(&mut |input, _| {
@@ -340,7 +343,6 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         method,
     } = join;
     let width = left.width();
-    let kind = reduced(kind, &conditions, (0..width, width..usize::MAX));
     let inside = |condition| match method {
         JoinMethod::Lateral => deeper(shifted(condition, width)),
         _ => shifted(condition, width),
@@ -496,4 +498,39 @@ fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
     let down = down.collect();
     aggregate.input = push(aggregate.input, down);
     tested(aggregate.into(), stay)
+}
+
+/// Conditions over the keys of a `DISTINCT ON` leave out all rows of a key, or none, so they go
+/// below it.
+fn push_distinct(mut distinct: Distinct, conditions: Vec<Expr>) -> Node {
+    let goes = |one: &Expr| distinct.on.as_deref().is_none_or(|on| is_over(one, on));
+    let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(goes);
+    distinct.input = push(distinct.input, down);
+    tested(distinct.into(), stay)
+}
+
+/// Conditions over the keys of partitions leave out whole partitions, which changes no result of
+/// the others.
+fn push_window(mut window: Window, conditions: Vec<Expr>) -> Node {
+    let goes = |one: &Expr| is_over(one, &window.partition);
+    let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(goes);
+    window.input = push(window.input, down);
+    tested(window.into(), stay)
+}
+
+/// Whether a condition reads the row in nothing but keys, which do not differ each time.
+fn is_over(condition: &Expr, keys: &[Expr]) -> bool {
+    if Expr::has_query(condition) || Expr::has_volatile(condition) {
+        return false;
+    }
+    let mut is_over = true;
+    let walked = condition.clone().walk(0, &mut |part, _| {
+        if keys.iter().any(|key| key.is_same(part)) {
+            return Ok(false);
+        }
+        is_over &= !matches!(part, Expr::Column(..));
+        Ok(is_over)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    is_over
 }

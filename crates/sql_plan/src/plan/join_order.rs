@@ -4,14 +4,25 @@
 //! inputs is weighed by the rows that go through its joins, so the result may have any shape. The
 //! order of the statement stays unless another one is much cheaper, because estimates are rough;
 //! and pairs without a condition between them come last.
+//!
+//! The optional side of a left join in the tree is an input too. It is joined, by itself and with
+//! the conditions of that join only, to any rows that have the inputs which these read:
+//!
+//! ```text
+//! (x LEFT JOIN r ON a(x, r)) JOIN y ON c(x, y)  =  (x JOIN y ON c(x, y)) LEFT JOIN r ON a(x, r)
+//! ```
+//!
+//! All other conditions leave out rows of the whole tree, so they are tested as soon as a row has
+//! the columns that they read.
 
 use super::access;
 use super::computed::seen_by_all;
 use super::estimate::{LOOK_UP, SHARE, different, estimate, touched, touched_by};
 use super::expression::Expr;
-use super::node::{Join, JoinKind, JoinMethod, Node, Project, Scan};
+use super::node::{Filter, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::selectivity::{rows_of, share_of_value};
 use crate::types::Type;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Inputs up to which all orders are weighed.
@@ -22,6 +33,7 @@ const INPUTS_MAX: usize = 32;
 const UNRELATED: f64 = 10.0;
 /// How much cheaper another order must be.
 const GAIN: f64 = 2.0;
+
 /// An input of the tree.
 struct Input {
     node: Node,
@@ -31,10 +43,52 @@ struct Input {
     rows: f64,
     /// Rows that are looked at for them, where it is read as a whole.
     touched: f64,
+    optional: Option<Optional>,
+}
+
+/// The optional side of a left join.
+struct Optional {
+    /// The conditions of the join, over the row of the whole tree.
+    on: Vec<Expr>,
+    /// The inputs on the other side of the join.
+    others: Range<usize>,
+}
+
+impl Input {
+    fn new(node: Node, start: usize, optional: Option<Optional>) -> Self {
+        Self {
+            start,
+            width: node.width(),
+            rows: estimate(&node).max(1.0),
+            touched: touched(&node).max(1.0),
+            node,
+            optional,
+        }
+    }
+
+    /// Takes in the conditions over it alone, which are true for a share of its rows. Returns the
+    /// keys by which it can be looked up beside them.
+    fn restrict(&mut self, mut own: Vec<Expr>, share: f64) -> Vec<Key> {
+        let Node::Scan(scan) = &self.node else {
+            self.rows = (self.rows * share).max(1.0);
+            return Vec::new();
+        };
+        for one in &mut own {
+            one.shift(0, -(self.start as isize));
+        }
+        let keys = keys_of(scan, &own);
+        let mut alone = Scan::clone(scan);
+        access::choose(&mut alone, own);
+        self.touched = touched_by(&alone);
+        self.rows = estimate(&alone.into()).max(1.0);
+        keys
+    }
 }
 
 /// A condition as far as it matters for the order.
 struct Condition {
+    /// The optional input whose join it is a condition of; none if it is one of the whole tree.
+    of: Option<usize>,
     /// The inputs that it reads, a bit each.
     reads: u32,
     /// The share of pairs for which it is true.
@@ -110,57 +164,24 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
     let (true, Some(types)) = (is_fit, types) else {
         return (tree, conditions);
     };
-    let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
-    let mut keys = Vec::with_capacity(inputs.len());
-    for (at, input) in inputs.iter_mut().enumerate() {
-        let own = (0..on.len()).filter(|&one| weighed[one].reads == 1 << at);
-        let own: Vec<usize> = own.collect();
-        keys.push(Vec::new());
-        match &input.node {
-            Node::Scan(scan) => {
-                let mut own: Vec<Expr> = own.iter().map(|&one| on[one].clone()).collect();
-                let start = input.start;
-                for one in &mut own {
-                    one.shift(0, -(start as isize));
-                }
-                keys[at] = keys_of(scan, &own);
-                let mut alone = Scan::clone(scan);
-                access::choose(&mut alone, own);
-                input.touched = touched_by(&alone);
-                input.rows = estimate(&alone.into());
-            }
-            _ => {
-                for one in own {
-                    input.rows *= weighed[one].share;
-                }
-            }
-        }
-        input.rows = input.rows.max(1.0);
-    }
-    // Each condition between inputs is weighed by what its inputs have left.
-    let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
-    let weights = Weights {
-        rows: inputs.iter().map(|input| input.rows).collect(),
-        touched: inputs.iter().map(|input| input.touched).collect(),
-        keys,
-        conditions: weighed,
-    };
+    let weights = Weights::new(&mut inputs, &on);
     let given = weights.given(&tree, &mut 0);
     let best = match inputs.len() {
         0..=EXACT_MAX => weights.exact(),
         _ => weights.greedy(),
     };
-    if best.cost * GAIN >= given.cost {
+    let Some(best) = best.filter(|best| best.cost * GAIN < given.cost) else {
         return (tree, conditions);
-    }
+    };
     let types: Vec<Type> = types.into_iter().flatten().collect();
     let mut places = vec![0; types.len()];
     let mut node = build(&best.order, &mut inputs, &mut 0, &mut places);
     for condition in &mut on {
         condition.renumber(&mut |at| places[at]);
     }
-    if let Node::Join(root) = &mut node {
-        Arc::make_mut(root).condition = (!on.is_empty()).then(|| Expr::all(on));
+    if !on.is_empty() {
+        let (input, condition) = (node, Expr::all(on));
+        node = Filter { input, condition }.into();
     }
     let columns = places.into_iter().zip(types);
     let project = Project {
@@ -171,31 +192,46 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
     (project.into(), Vec::new())
 }
 
-/// Adds the inputs of a tree of inner joins, and the conditions of its joins.
+/// Adds the inputs of a tree of joins, and the conditions of its inner joins.
 fn flatten(node: Node, start: usize, inputs: &mut Vec<Input>, on: &mut Vec<Expr>) {
-    match node {
-        Node::Join(join) if is_movable(&join) => {
-            let join = Arc::unwrap_or_clone(join);
-            for mut condition in join.condition.into_iter().flat_map(Expr::conjuncts) {
-                condition.shift(0, start as isize);
-                on.push(condition);
-            }
-            let width = join.left.width();
-            flatten(join.left, start, inputs, on);
-            flatten(join.right, start + width, inputs, on);
+    let join = match node {
+        Node::Join(join) if is_movable(&join) || is_optional(&join) => join,
+        node => {
+            inputs.push(Input::new(node, start, None));
+            return;
         }
-        node => inputs.push(Input {
-            start,
-            width: node.width(),
-            rows: estimate(&node).max(1.0),
-            touched: touched(&node).max(1.0),
-            node,
-        }),
+    };
+    let is_optional = is_optional(&join);
+    let join = Arc::unwrap_or_clone(join);
+    let conditions = join.condition.map_or_else(Vec::new, Expr::conjuncts);
+    let conditions = conditions.into_iter().map(|mut condition| {
+        condition.shift(0, start as isize);
+        condition
+    });
+    let (middle, first) = (start + join.left.width(), inputs.len());
+    flatten(join.left, start, inputs, on);
+    if is_optional {
+        let optional = Optional {
+            on: conditions.collect(),
+            others: first..inputs.len(),
+        };
+        inputs.push(Input::new(join.right, middle, Some(optional)));
+    } else {
+        on.extend(conditions);
+        flatten(join.right, middle, inputs, on);
     }
 }
 
 pub(super) fn is_movable(join: &Join) -> bool {
     join.kind == JoinKind::Inner && matches!(join.method, JoinMethod::Loop)
+}
+
+/// Whether the right side of a left join may be joined later or earlier.
+fn is_optional(join: &Join) -> bool {
+    let is_bound = |one: &Expr| Expr::has_volatile(one) || Expr::has_query(one);
+    join.kind == JoinKind::Left
+        && matches!(join.method, JoinMethod::Loop)
+        && !join.condition.as_ref().is_some_and(is_bound)
 }
 
 /// The types of a node's columns, where they can be told.
@@ -234,7 +270,7 @@ pub(super) fn types_of(node: &Node) -> Option<Vec<Type>> {
     }
 }
 
-fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
+fn weigh(of: Option<usize>, condition: &Expr, inputs: &[Input]) -> Condition {
     let input_of = |at: usize| {
         let mut all = inputs.iter();
         all.position(|input| (input.start..input.start + input.width).contains(&at))
@@ -242,6 +278,7 @@ fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
     let mut reads = 0;
     condition.columns(&mut |at| reads |= input_of(at).map_or(0, |input| 1 << input));
     let mut weighed = Condition {
+        of,
         reads,
         share: SHARE,
         is_equality: false,
@@ -338,10 +375,64 @@ struct Weights {
     rows: Vec<f64>,
     touched: Vec<f64>,
     keys: Vec<Vec<Key>>,
+    /// For optional inputs the others that must be there before them, a bit each.
+    needed: Vec<Option<u32>>,
     conditions: Vec<Condition>,
 }
 
 impl Weights {
+    fn new(inputs: &mut [Input], on: &[Expr]) -> Self {
+        let mut all: Vec<(Option<usize>, Expr)> =
+            on.iter().map(|one| (None, one.clone())).collect();
+        for (at, input) in inputs.iter().enumerate() {
+            let on = input.optional.iter().flat_map(|one| &one.on);
+            all.extend(on.map(|one| (Some(at), one.clone())));
+        }
+        let weigh_all = |inputs: &[Input]| -> Vec<Condition> {
+            let each = all.iter();
+            each.map(|(of, one)| weigh(*of, one, inputs)).collect()
+        };
+        let weighed = weigh_all(inputs);
+        let mut keys = Vec::with_capacity(inputs.len());
+        for (at, input) in inputs.iter_mut().enumerate() {
+            let of = input.optional.is_some().then_some(at);
+            let own = weighed.iter().zip(&all);
+            let own = own.filter(|(one, _)| one.of == of && one.reads == 1 << at);
+            let share = own.clone().map(|(one, _)| one.share).product();
+            let own = own.map(|(_, (_, condition))| condition.clone());
+            keys.push(input.restrict(own.collect(), share));
+        }
+        // Each condition between inputs is weighed by the rows that these have left.
+        let conditions = weigh_all(inputs);
+        let needed = inputs.iter().enumerate().map(|(at, input)| {
+            let others = &input.optional.as_ref()?.others;
+            let own = conditions.iter().filter(|one| one.of == Some(at));
+            let read = own.fold(0, |read, one| read | one.reads) & !(1 << at);
+            let all = others.clone().fold(0, |all, other| all | 1 << other);
+            Some(if read == 0 { all } else { read })
+        });
+        Self {
+            rows: inputs.iter().map(|input| input.rows).collect(),
+            touched: inputs.iter().map(|input| input.touched).collect(),
+            keys,
+            needed: needed.collect(),
+            conditions,
+        }
+    }
+
+    /// The optional input that is all of a set.
+    fn optional(&self, set: u32) -> Option<usize> {
+        let at = set.trailing_zeros() as usize;
+        (set.is_power_of_two() && self.needed[at].is_some()).then_some(at)
+    }
+
+    /// Whether two sets may be joined: an optional input comes from the right, and after those
+    /// which the conditions of its join read.
+    fn may_join(&self, left: u32, right: u32) -> bool {
+        let needed = self.optional(right).and_then(|at| self.needed[at]);
+        self.optional(left).is_none() && needed.is_none_or(|needed| needed & !left == 0)
+    }
+
     fn input(&self, at: usize) -> Best {
         Best {
             inputs: 1 << at,
@@ -354,16 +445,23 @@ impl Weights {
     /// Cost and rows of a join of two sets, without its order.
     fn joined(&self, left: &Best, right: &Best) -> (f64, f64) {
         let both = left.inputs | right.inputs;
-        let is_between = |one: &&Condition| {
-            one.reads & !both == 0 && one.reads & left.inputs != 0 && one.reads & right.inputs != 0
-        };
+        let optional = self.optional(right.inputs);
+        let is_inside = |one: &Condition| one.reads & !both == 0 && one.reads & right.inputs != 0;
+        let is_between =
+            |one: &&Condition| one.of == optional && is_inside(one) && one.reads & left.inputs != 0;
         let (mut share, mut has_condition, mut has_equality) = (1.0, false, false);
         for condition in self.conditions.iter().filter(is_between) {
             share *= condition.share;
             has_condition = true;
             has_equality |= condition.is_equality;
         }
-        let rows = (left.rows * right.rows * share).max(1.0);
+        let mut rows = (left.rows * right.rows * share).max(1.0);
+        if optional.is_some() {
+            let later = self.conditions.iter();
+            let later = later.filter(|one| one.of.is_none() && is_inside(one));
+            let share: f64 = later.map(|one| one.share).product();
+            rows = (rows.max(left.rows) * share).max(1.0);
+        }
         let mut pairs = left.rows * right.rows;
         if !has_condition {
             // They grow with both sides, and estimates may be too low.
@@ -409,6 +507,11 @@ impl Weights {
                 let right = self.given(&join.right, next);
                 self.join(&left, &right)
             }
+            Node::Join(join) if is_optional(join) => {
+                let left = self.given(&join.left, next);
+                *next += 1;
+                self.join(&left, &self.input(*next - 1))
+            }
             _ => {
                 *next += 1;
                 self.input(*next - 1)
@@ -417,7 +520,7 @@ impl Weights {
     }
 
     /// The best order of all.
-    fn exact(&self) -> Best {
+    fn exact(&self) -> Option<Best> {
         let count = self.rows.len();
         let mut best: Vec<Option<Best>> = vec![None; 1 << count];
         for set in 1..1_usize << count {
@@ -428,7 +531,9 @@ impl Weights {
             let mut chosen: Option<(f64, usize)> = None;
             let mut part = (set - 1) & set;
             while part > 0 {
-                if let (Some(left), Some(right)) = (&best[part], &best[set & !part]) {
+                if let (Some(left), Some(right)) = (&best[part], &best[set & !part])
+                    && self.may_join(left.inputs, right.inputs)
+                {
                     let (cost, _) = self.joined(left, right);
                     if chosen.is_none_or(|(least, _)| cost < least) {
                         chosen = Some((cost, part));
@@ -442,31 +547,33 @@ impl Weights {
                 best[set] = Some(self.join(left, right));
             }
         }
-        let all = best.pop().flatten();
-        all.unwrap_or_else(|| self.input(0))
+        best.pop().flatten()
     }
 
     /// The cheapest pair first, until all are joined.
-    fn greedy(&self) -> Best {
+    fn greedy(&self) -> Option<Best> {
         let mut parts: Vec<Best> = (0..self.rows.len()).map(|at| self.input(at)).collect();
         while parts.len() > 1 {
-            let mut chosen = (f64::INFINITY, 0, 1);
+            let mut chosen: Option<(f64, usize, usize)> = None;
             for left in 0..parts.len() {
                 for right in (0..parts.len()).filter(|right| *right != left) {
+                    if !self.may_join(parts[left].inputs, parts[right].inputs) {
+                        continue;
+                    }
                     let (cost, rows) = self.joined(&parts[left], &parts[right]);
                     let added = cost + rows - parts[left].cost - parts[right].cost;
-                    if added < chosen.0 {
-                        chosen = (added, left, right);
+                    if chosen.is_none_or(|(least, ..)| added < least) {
+                        chosen = Some((added, left, right));
                     }
                 }
             }
-            let (_, left, right) = chosen;
+            let (_, left, right) = chosen?;
             let joined = self.join(&parts[left], &parts[right]);
             parts.remove(left.max(right));
             parts.remove(left.min(right));
             parts.push(joined);
         }
-        parts.pop().unwrap_or_else(|| self.input(0))
+        parts.pop()
     }
 }
 
@@ -482,13 +589,27 @@ fn build(order: &Order, inputs: &mut [Input], next: &mut usize, places: &mut [us
             std::mem::replace(&mut input.node, Node::nothing())
         }
         Order::Join(pair) => {
+            let start = *next;
             let left = build(&pair.0, inputs, next, places);
+            let optional = match pair.1 {
+                Order::Input(at) => inputs[at].optional.take(),
+                Order::Join(_) => None,
+            };
             let right = build(&pair.1, inputs, next, places);
+            let kind = match optional {
+                Some(_) => JoinKind::Left,
+                None => JoinKind::Inner,
+            };
+            let condition = optional.map(|optional| {
+                let mut on = Expr::all(optional.on);
+                on.renumber(&mut |at| places[at] - start);
+                on
+            });
             Join {
-                kind: JoinKind::Inner,
+                kind,
                 left,
                 right,
-                condition: None,
+                condition,
                 method: JoinMethod::Loop,
             }
             .into()

@@ -92,7 +92,7 @@ fn chosen(mut join: Join, push: Push) -> Node {
 }
 
 /// Both sides of an equality between the inputs, each over its own row.
-fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
+pub(super) fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
     let Expr::Call(call) = condition else {
         return None;
     };

@@ -8,6 +8,7 @@ use super::expression::Expr;
 use super::node::{Join, JoinKind, Node};
 use super::nulls::refuses_nulls;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The rows of a tree of joins.
 #[derive(Debug)]
@@ -72,8 +73,55 @@ impl JoinedRows {
     }
 }
 
+/// Makes outer joins of a tree inner ones where conditions over its rows, or those of inner joins in
+/// it, leave out the rows for which a join has found no partner.
+pub(super) fn reduce(join: &mut Join, conditions: &[Expr]) {
+    reduce_from(0, join, &mut conditions.to_vec());
+}
+
+/// As [`reduce`], of a part of the tree: its columns begin at a place in rows of the whole.
+fn reduce_from(start: usize, join: &mut Join, conditions: &mut Vec<Expr>) {
+    let middle = start + join.left.width();
+    let sides = (start..middle, middle..middle + join.right.width());
+    join.kind = reduced(join.kind, conditions, sides);
+    let on = join
+        .condition
+        .clone()
+        .map_or_else(Vec::new, Expr::conjuncts);
+    let on = on.into_iter().map(|mut condition| {
+        condition.shift(0, start as isize);
+        condition
+    });
+    let (left, right) = (&mut join.left, &mut join.right);
+    match join.kind {
+        JoinKind::Inner => {
+            let above = conditions.len();
+            conditions.extend(on);
+            reduce_node(start, left, conditions);
+            reduce_node(middle, right, conditions);
+            conditions.truncate(above);
+        }
+        // Rows of the optional side that are not joined do not matter.
+        JoinKind::Left => {
+            reduce_node(start, left, conditions);
+            reduce_node(middle, right, &mut on.collect());
+        }
+        JoinKind::Right => {
+            reduce_node(start, left, &mut on.collect());
+            reduce_node(middle, right, conditions);
+        }
+        JoinKind::Full | JoinKind::Semi | JoinKind::Anti => {}
+    }
+}
+
+fn reduce_node(start: usize, node: &mut Node, conditions: &mut Vec<Expr>) {
+    if let Node::Join(join) = node {
+        reduce_from(start, Arc::make_mut(join), conditions);
+    }
+}
+
 /// The kind of a join whose conditions above are not true where one of its sides has no row.
-pub(super) fn reduced(
+fn reduced(
     kind: JoinKind,
     conditions: &[Expr],
     (left, right): (Range<usize>, Range<usize>),

@@ -1,13 +1,23 @@
 //! Tests of queries become joins: `EXISTS` and `IN` are semi-joins, `NOT EXISTS` is an anti-join.
 //!
 //! Conditions of the inner query that read the row around it become those of the join, so its
-//! rows can be kept in a table of hashes.
+//! rows can be kept in a table of hashes. If these are few, they look the outer rows up by their
+//! index instead, each of their keys once. A query over several tables stays as it is where few
+//! outer rows ask for it and it finds its rows by indexes.
 
+use super::access;
+use super::estimate::{LOOK_UP, estimate, touched_by};
 use super::expression::{Expr, Subquery, SubqueryTest};
 use super::improve::{keep, push};
-use super::method::with_method;
-use super::node::{Filter, Join, JoinKind, JoinMethod, Node};
+use super::join_order::types_of;
+use super::method::{equality, with_method};
+use super::node::{Distinct, Filter, Join, JoinKind, JoinMethod, Limit, Node, Project};
+use super::side::{Side, side};
+use crate::types::Datum;
 use std::sync::Arc;
+
+/// How much cheaper a way must be that suits few rows only, because estimates are rough.
+const GAIN: f64 = 2.0;
 
 /// A semi- or anti-join in the place of `EXISTS`, `IN` or their opposites; or the condition back.
 pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
@@ -20,44 +30,191 @@ pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
         _ => return (node, Some(condition)),
     };
     let width = node.width();
-    let joined = match (&subquery.test, kind) {
-        (SubqueryTest::Exists, _) => exists(&subquery, width),
+    let (filter, inner) = match &subquery.test {
+        SubqueryTest::Exists => {
+            let filter = tested_rows(&subquery);
+            let inner = filter.as_deref().cloned();
+            (filter, inner.and_then(|inner| exists(inner, width)))
+        }
         // NOT IN is unknown where a value is NULL, which no anti-join says.
-        (SubqueryTest::Any(_), JoinKind::Semi) => any(&subquery, width),
-        _ => None,
+        SubqueryTest::Any(_) if kind == JoinKind::Semi => (None, any(&subquery, width)),
+        _ => (None, None),
     };
-    let Some((right, join_condition)) = joined else {
+    let Some((right, join_condition)) = inner else {
         return (node, Some(condition));
     };
-    let right = push(right, Vec::new());
     let join = Join {
         kind,
         left: node,
-        right,
+        right: push(right, Vec::new()),
         condition: Some(join_condition),
         method: JoinMethod::Loop,
     };
-    (with_method(join, push), None)
+    let by_keys = keys_first(&join);
+    let joined = with_method(join.clone(), push);
+    if let Some(filter) = filter
+        && runs_for_each(&joined, Node::Filter(filter))
+    {
+        return (join.left, Some(condition));
+    }
+    let cheaper = by_keys.filter(|(_, cost)| cost * GAIN < cost_of_left(&joined));
+    (cheaper.map_or(joined, |(node, _)| node), None)
 }
 
-/// The rows of `EXISTS` without the conditions that read the row, and those conditions over both.
-fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
+/// Whether a query is better run for each left row of a join: it finds its rows by an index, which
+/// the join does not.
+fn runs_for_each(joined: &Node, mut query: Node) -> bool {
+    let Node::Join(join) = joined else {
+        return false;
+    };
+    let is_looked_up = matches!(join.method, JoinMethod::Lateral);
+    if is_looked_up || matches!(join.right, Node::Scan(_)) {
+        return false;
+    }
+    // Queries inside would be planned twice on each level.
+    let mut has_query = false;
+    let walked = query.walk(0, &mut |part, _| {
+        has_query |= matches!(part, Expr::Subquery(_));
+        Ok(!has_query)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    if has_query {
+        return false;
+    }
+    let each = LOOK_UP + cost_of(&push(query, Vec::new()));
+    estimate(&join.left) * each * GAIN < cost_of(&join.right)
+}
+
+/// A semi-join with the different keys of the right rows on its left, each of which looks up rows
+/// by an index, and its cost; none without such an index.
+fn keys_first(join: &Join) -> Option<(Node, f64)> {
+    if join.kind != JoinKind::Semi || !matches!(join.left, Node::Scan(_)) {
+        return None;
+    }
+    let types = types_of(&join.left)?;
+    let conditions = join.condition.clone()?.conjuncts();
+    let (width, count) = (types.len(), conditions.len());
+    let (mut keys, mut equalities) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for condition in conditions {
+        let (_, key) = equality(&condition, width)?;
+        let Expr::Call(mut call) = condition else {
+            return None;
+        };
+        for operand in &mut call.arguments {
+            match side(operand, width) {
+                Side::Left => operand.shift(0, count as isize),
+                _ => *operand = Expr::Column(keys.len(), key.data_type()),
+            }
+        }
+        keys.push(key);
+        equalities.push(Expr::Call(call));
+    }
+    let input = Project {
+        input: join.right.clone(),
+        expressions: keys,
+        has_sets: false,
+    };
+    let left = Distinct {
+        input: input.into(),
+        on: None,
+    };
+    let looked_up = with_method(
+        Join {
+            kind: JoinKind::Inner,
+            left: left.into(),
+            right: join.left.clone(),
+            condition: Some(Expr::all(equalities)),
+            method: JoinMethod::Loop,
+        },
+        push,
+    );
+    let Node::Join(found) = &looked_up else {
+        return None;
+    };
+    if !matches!(found.method, JoinMethod::Lateral) {
+        return None;
+    }
+    let cost = cost_of(&looked_up);
+    let columns = types.into_iter().enumerate();
+    let project = Project {
+        input: looked_up,
+        expressions: columns
+            .map(|(at, data_type)| Expr::Column(count + at, data_type))
+            .collect(),
+        has_sets: false,
+    };
+    Some((project.into(), cost))
+}
+
+/// About the cost of a semi-join, in rows that are looked at. The table of hashes does not count, as
+/// further runs of the join find it there.
+fn cost_of_left(joined: &Node) -> f64 {
+    match joined {
+        Node::Join(join) if !matches!(join.method, JoinMethod::Lateral) => {
+            cost_of(&join.left) + estimate(&join.left)
+        }
+        other => cost_of(other),
+    }
+}
+
+/// About the cost of a node's rows.
+fn cost_of(node: &Node) -> f64 {
+    let mut node = node.clone();
+    access::choose_all(&mut node);
+    cost(&mut node)
+}
+
+fn cost(node: &mut Node) -> f64 {
+    let rows = estimate(node);
+    match node {
+        Node::Scan(scan) => touched_by(scan),
+        Node::Join(join) => {
+            let join = Arc::make_mut(join);
+            let (left, right) = (estimate(&join.left), cost(&mut join.right));
+            cost(&mut join.left)
+                + match join.method {
+                    JoinMethod::Lateral => left * (LOOK_UP + right),
+                    JoinMethod::Hash { .. } => left + right + rows,
+                    JoinMethod::Loop => right + left * estimate(&join.right),
+                }
+        }
+        other => {
+            let mut sum = rows;
+            let visited = other.inputs(&mut |input, _| {
+                sum += cost(input);
+                Ok(())
+            });
+            debug_assert!(visited.is_ok(), "the visitor does not fail");
+            sum
+        }
+    }
+}
+
+/// The rows that `EXISTS` asks for, with their conditions.
+fn tested_rows(subquery: &Subquery) -> Option<Arc<Filter>> {
     let mut node = subquery.node.clone();
     loop {
         node = match node {
             // The values that are selected do not matter, as long as there is a row for each one.
             Node::Project(project) if !project.has_sets => Arc::unwrap_or_clone(project).input,
             Node::Sort(sort) => Arc::unwrap_or_clone(sort).input,
-            other => {
-                node = other;
-                break;
+            Node::Distinct(distinct) => Arc::unwrap_or_clone(distinct).input,
+            Node::Limit(limit) if keeps_a_row(&limit) => Arc::unwrap_or_clone(limit).input,
+            // Each row is in a group.
+            Node::Aggregate(aggregate)
+                if !aggregate.keys.is_empty() && aggregate.calls.is_empty() =>
+            {
+                Arc::unwrap_or_clone(aggregate).input
             }
-        };
+            Node::Filter(filter) => return Some(filter),
+            _ => return None,
+        }
     }
-    let Node::Filter(filter) = node else {
-        return None;
-    };
-    let Filter { input, condition } = Arc::unwrap_or_clone(filter);
+}
+
+/// The rows of `EXISTS` without the conditions that read the row, and those conditions over both.
+fn exists(filter: Filter, width: usize) -> Option<(Node, Expr)> {
+    let Filter { input, condition } = filter;
     let (up, stay): (Vec<Expr>, Vec<Expr>) = condition
         .conjuncts()
         .into_iter()
@@ -68,6 +225,17 @@ fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
     let inner = freed(keep(input, stay))?;
     let up = up.into_iter().map(|condition| lifted(condition, width));
     Some((inner, Expr::all(up.collect())))
+}
+
+/// Whether a limit leaves a row for certain, if there is one.
+fn keeps_a_row(limit: &Limit) -> bool {
+    let keeps = match &limit.count {
+        None => true,
+        Some(Expr::Constant(Datum::Int8(rows), _)) => *rows > 0,
+        Some(Expr::Constant(Datum::Null, _)) => limit.ties.is_none(),
+        Some(_) => false,
+    };
+    keeps && limit.offset.is_none()
 }
 
 /// A part of a query as a part of the query around it; none if it reads the row there.
