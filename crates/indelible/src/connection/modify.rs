@@ -41,8 +41,9 @@ impl Connection {
     /// # Errors
     ///
     /// [`Error::DuplicateKey`] if one of them is taken, below serializable also by a row that the
-    /// snapshot does not show; nothing is locked then that was not before. A serializable transaction may have seen that there is no such row,
-    /// so it gets [`Error::Serialization`] then.
+    /// snapshot does not show; nothing is locked then that was not before. A serializable
+    /// transaction may have seen that there is no such row, so it gets [`Error::Serialization`]
+    /// then.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "rows are written at the call, so `&` would be noise"
