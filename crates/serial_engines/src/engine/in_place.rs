@@ -8,7 +8,7 @@
 //! | abort | nothing; before images in DRAM go back |
 //! | checkpoint | all tables, compressed, some rows after each transaction |
 //! | end of a checkpoint | nothing; the log before it is removed |
-//! | recovery | nothing, but how a prepared transaction ended |
+//! | recovery | how a prepared transaction ended; a checkpoint after some short openings |
 //!
 //! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its
 //! transaction commits and not at each change. That is the same promise, because no uncommitted

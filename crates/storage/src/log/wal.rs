@@ -90,6 +90,9 @@ const _: () = assert!(
     "the longest record has a segment"
 );
 
+/// Segments whose room is not worth a checkpoint, though they have no records.
+const SPARSE_SEGMENTS: u64 = 3;
+
 /// Why there is a current segment: nothing is appended without one, and it goes only when
 /// everything is synced.
 const HAS_CURRENT: &str = "records that are not synced belong to the current segment";
@@ -486,6 +489,15 @@ impl<D: Directory> Wal<D> {
     /// Bytes of records since the last checkpoint.
     pub fn live_bytes(&self) -> u64 {
         self.end.0 - self.start.lsn.0
+    }
+
+    /// Whether the segments that recovery needs have room of several segments without records. Each
+    /// opening that appends begins a segment (invariant 3), so that many of them leave many.
+    pub fn is_sparse(&self) -> bool {
+        let needed = |&&(number, _): &&(u64, u64)| number >= self.start.segment;
+        let bytes = self.segments.iter().filter(needed).map(|&(_, bytes)| bytes);
+        let idle_bytes = bytes.sum::<u64>().saturating_sub(self.live_bytes());
+        idle_bytes >= SPARSE_SEGMENTS * self.options.segment_bytes
     }
 
     /// The numbers of the segment files.

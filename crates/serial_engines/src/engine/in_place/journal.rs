@@ -208,6 +208,17 @@ impl<D: Directory> Journal<D> {
         result.and(kept)
     }
 
+    /// Writes a checkpoint if earlier openings have left much room without records in the log. To be
+    /// called at the opening: short ones never come to the end of a checkpoint in steps. A full disk
+    /// postpones it.
+    pub(super) fn gather<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
+        if !self.log.wal.is_sparse() {
+            return Ok(());
+        }
+        let result = self.checkpoint(store);
+        self.unless_harmless(result)
+    }
+
     /// Writes a whole checkpoint and puts it in force. If that fails nothing is left of it.
     fn write_snapshot<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         let mut result = self.begin_snapshot(store);

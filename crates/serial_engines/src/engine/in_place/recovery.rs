@@ -51,6 +51,9 @@ pub(super) fn recover<M: Memory, D: Directory>(
     };
     let mut journal = Journal::new(directory, options, wal, newest, replay.ticket);
     journal.log.settle(resolved, options.access)?;
+    if options.access == Access::Write {
+        journal.gather(&mut store)?;
+    }
     Ok(InPlace {
         store,
         journal,
