@@ -277,10 +277,12 @@ impl Session {
                     for form in &table.forms {
                         let mut indexes = table.indexes.iter();
                         let index = indexes.find(|index| index.oid == form.index);
+                        // One of a partition goes with that of the partitioned table.
+                        let index = index.filter(|one| catalog.partition_parent(one.oid).is_none());
                         if let Some(index) = index
                             && form.keys.iter().chain(&form.predicate).any(calls)
                         {
-                            let dependent = Dependent::Index(object.namespace, index.name.clone());
+                            let dependent = Dependent::Index(index.oid);
                             users.push((format!("index {}", index.name), dependent));
                         }
                     }
