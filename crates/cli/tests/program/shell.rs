@@ -447,6 +447,21 @@ fn a_dump_of_one_name_has_that_table_or_fails() {
     }
 }
 
+/// Values were put into the line of a command before it was cut into words.
+#[test]
+fn values_with_blanks_are_one_word_of_a_command() {
+    let place = TestDirectory::new();
+    let database = place.at("db");
+    succeed(&["create", &database]);
+    let file = place.file("two words.sql", "\\echo read\n");
+    let script = format!(
+        "\\set x 'a bc'\n\\set y :x\n\\echo :y :'x'\n\\set file '{file}'\n\\i :file\n\
+         \\if :{{?none}}\n\\echo no\n\\else\n\\echo -n 'a\\tb'\n\\endif\n"
+    );
+    let printed = succeed(&["sql", &database, "-f", &place.file("script.sql", &script)]);
+    assert_eq!(printed, "a bc 'a bc'\nread\na\tb");
+}
+
 #[test]
 fn a_dump_keeps_options_and_rows_without_columns() {
     let (place, database) = with_table();
