@@ -12,6 +12,7 @@ use crate::failure::Usage;
 use crate::files::{self, Existing, OutputFile};
 use crate::output::{Cell, Facts, Format, note, thousands};
 use crate::progress;
+use crate::scratch::Held;
 use crate::tables;
 use anyhow::{Context, Result, bail};
 use delimited::{Dialect, Guess, Input, Inserted, Names, Passes, Problems, Reading};
@@ -70,10 +71,13 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         )?;
     }
     let created = existing.is_none();
-    if !created && (args.types.is_some() || !args.primary_key.is_empty()) {
+    if let Some(table) = &existing
+        && (args.types.is_some() || !args.primary_key.is_empty())
+    {
         return Err(Usage::error(format!(
-            "table `{}` exists, so its types and key are given; leave out --types and --primary-key",
-            args.table()
+            "table `{}` exists, so its types and key are given; leave out --types and --primary-key{}",
+            args.table(),
+            hint_of_empty(database, table)?
         )));
     }
     let reading = reading(&args.text, existing.as_ref())?;
@@ -85,15 +89,29 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         passes,
     )?;
     let bar = progress::bytes("reading", input.file_bytes());
-    let table = match existing {
-        Some(table) => table,
-        None => create_table(database, args, &mut input, &bar)?,
+    let (table, held) = if let Some(table) = existing {
+        (table, None)
+    } else {
+        let columns = columns_of(args, &mut input, &bar)?;
+        // The table of an interrupted import goes.
+        let held = Held::new();
+        let table = build(database, args.table(), &columns, &args.primary_key)?;
+        (table, Some(held))
     };
-    let inserted = insert_all(database, &table, args, &mut input, rejects, &bar);
+    let inserted = insert_all(
+        database,
+        &table,
+        args,
+        &mut input,
+        rejects,
+        &bar,
+        held.as_ref(),
+    );
     bar.finish_and_clear();
-    if inserted.is_err() && created {
+    if let (Err(_), Some(held)) = (&inserted, &held) {
         // The table is empty; the first error is the one to report.
         let _ = database.drop_table(args.table());
+        held.end_if_asked();
     }
     let (rows, skipped) = inserted?;
     Ok(Imported {
@@ -102,6 +120,17 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         created,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// Advice on a table without rows.
+fn hint_of_empty(database: &Database, table: &Table) -> Result<String> {
+    if database.read(|reader| reader.count(table, ..))? > 0 {
+        return Ok(String::new());
+    }
+    let name = table.name();
+    Ok(format!(
+        "; it has no rows, as a killed import leaves it, and `indelible tables drop` removes `{name}`"
+    ))
 }
 
 /// The options for reading the file.
@@ -157,13 +186,8 @@ fn rejects(args: &ImportArgs) -> Result<Option<OutputFile>> {
     OutputFile::create(path, Existing::Refuse).map(Some)
 }
 
-/// Reads the file once, makes a table that holds it, and goes back to its first row.
-fn create_table(
-    database: &Database,
-    args: &ImportArgs,
-    input: &mut Input,
-    bar: &ProgressBar,
-) -> Result<Table> {
+/// Reads the file once, finds the columns of a table that holds it, and goes back to its first row.
+fn columns_of(args: &ImportArgs, input: &mut Input, bar: &ProgressBar) -> Result<Vec<Column>> {
     bar.set_message("looking at types");
     let given = match &args.types {
         Some(text) => columns::parse(text)?,
@@ -202,7 +226,7 @@ fn create_table(
         note(&format!("{}: {hint}", input.name()));
     }
     input.restart()?;
-    build(database, args.table(), &columns, &args.primary_key)
+    Ok(columns)
 }
 
 /// Says why a column of numbers, dates and the like is text.
@@ -277,11 +301,15 @@ fn insert_all(
     input: &mut Input,
     mut rejects: Option<OutputFile>,
     bar: &ProgressBar,
+    held: Option<&Held>,
 ) -> Result<(u64, u64)> {
     bar.set_message("importing");
     let targets = targets(table, input)?;
     let mut transaction = database.begin()?;
-    let mut progress = |bytes| bar.set_position(bytes);
+    let mut progress = |bytes| {
+        bar.set_position(bytes);
+        held.map_or(Ok(()), Held::check)
+    };
     let lines = rejects.as_mut().map(|out| out as &mut dyn Write);
     let inserted = input.insert(&mut transaction, table, &targets, lines, &mut progress)?;
     bar.finish_and_clear();
@@ -306,6 +334,7 @@ fn insert_all(
         transaction.abort();
         bail!("nothing was imported, because {cause}{}", hint(input));
     }
+    held.map_or(Ok(()), Held::check)?;
     transaction.commit()?;
     Ok((rows, problems.count))
 }

@@ -43,6 +43,7 @@ use anyhow::Result;
 use args::{Command, CommandLine, RoleCommand};
 use failure::Work;
 use output::Format;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -55,7 +56,11 @@ fn main() -> ExitCode {
     let is_check = matches!(line.command, Command::Verify(_));
     let work = Work::before_the_report(&line.command);
     let outcome = run(line).and_then(|code| {
-        streams::flush()?;
+        match streams::flush() {
+            // The reader that has gone away made the command fail already.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && code != ExitCode::SUCCESS => {}
+            flushed => flushed?,
+        }
         Ok(code)
     });
     outcome.unwrap_or_else(|error| match failure::tell(&error, work) {

@@ -16,6 +16,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PREFIX: &str = "indelible-scratch-";
@@ -29,6 +30,43 @@ static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Processes to end then.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Signal that has asked for the end of work that looks for it ([`Held`]).
+static ASKED: AtomicI32 = AtomicI32::new(NOT_HELD);
+/// Values of it: no work looks for signals, or none has come.
+const NOT_HELD: i32 = -1;
+const NOT_ASKED: i32 = 0;
+
+/// Work that cleans up before a signal ends the process. As long as this lives the first signal
+/// only asks for that, and the next one ends the process as ever.
+pub(crate) struct Held(&'static AtomicI32);
+
+impl Held {
+    pub(crate) fn new() -> Self {
+        ASKED.store(NOT_ASKED, Ordering::SeqCst);
+        Self(&ASKED)
+    }
+
+    /// Fails if a signal has come.
+    pub(crate) fn check(&self) -> Result<()> {
+        anyhow::ensure!(self.0.load(Ordering::SeqCst) <= NOT_ASKED, "interrupted");
+        Ok(())
+    }
+
+    /// Ends the process if a signal has come.
+    pub(crate) fn end_if_asked(&self) {
+        let signal = self.0.load(Ordering::SeqCst);
+        if signal > NOT_ASKED {
+            end(signal);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.store(NOT_HELD, Ordering::SeqCst);
+    }
+}
 
 fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,18 +225,27 @@ pub(crate) fn remove_on_interrupt() {
             if signal == SIGINT && crate::sql::cancel_statement() {
                 continue;
             }
-            indelible::undo_pending();
-            // Nobody starts or waits for a process from here on.
-            let running = lock(&RUNNING);
-            for process in running.iter().filter_map(|number| process(*number)) {
-                let _ = kill_process(process, Signal::KILL);
+            let asked =
+                ASKED.compare_exchange(NOT_ASKED, signal, Ordering::SeqCst, Ordering::SeqCst);
+            if asked.is_err() {
+                end(signal);
             }
-            for path in lock(&OPEN).iter() {
-                let _ = fs::remove_dir_all(path);
-            }
-            std::process::exit(128 + signal);
         }
     });
+}
+
+/// Ends the process with the exit code of a signal.
+fn end(signal: i32) -> ! {
+    indelible::undo_pending();
+    // Nobody starts or waits for a process from here on.
+    let running = lock(&RUNNING);
+    for process in running.iter().filter_map(|number| process(*number)) {
+        let _ = kill_process(process, Signal::KILL);
+    }
+    for path in lock(&OPEN).iter() {
+        let _ = fs::remove_dir_all(path);
+    }
+    std::process::exit(128 + signal);
 }
 
 fn process(number: u32) -> Option<Pid> {

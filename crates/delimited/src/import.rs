@@ -293,14 +293,14 @@ impl Input {
     }
 
     /// Inserts every row; `targets` are the table's columns of the fields. Bad rows go to `rejects`
-    /// as they are in the file.
+    /// as they are in the file. An error of `progress` ends the work.
     pub fn insert(
         &mut self,
         transaction: &mut Transaction<'_>,
         table: &Table,
         targets: &[usize],
         mut rejects: Option<&mut dyn Write>,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Inserted> {
         let mut filler = Filler {
             table,
@@ -331,7 +331,7 @@ impl Input {
                 }
             }
             if (rows + problems.count).is_multiple_of(PROGRESS_ROWS) {
-                progress(self.records.input().bytes());
+                progress(self.records.input().bytes())?;
             }
         }
         Ok(Inserted { rows, problems })
@@ -447,6 +447,7 @@ impl Filler<'_> {
 fn set(row: &mut Row, column: usize, data_type: DataType, text: Option<&str>) -> Result<()> {
     let value = match text {
         None => Value::Null,
+        Some(text) if text.contains('\0') => bail!("a zero byte, which texts of SQL cannot have"),
         Some(text) => Value::parse(data_type, text)?,
     };
     Ok(row.set(column, &value)?)

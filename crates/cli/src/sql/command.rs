@@ -12,7 +12,7 @@ use crate::files::{InputFile, is_standard};
 use crate::output::{FormatName, stdout};
 use anyhow::Result;
 use clap::ValueEnum;
-use client::script::Script;
+use client::script::{Script, reference, substitute};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -59,7 +59,7 @@ pub(super) fn run(
     (script, is_file): (&mut Script<'_>, bool),
     place: &str,
 ) -> Result<Outcome> {
-    let (name, rest) = match line.split_once(char::is_whitespace) {
+    let (name, written) = match line.split_once(char::is_whitespace) {
         Some((name, rest)) => (name, rest.trim()),
         None => (line, ""),
     };
@@ -69,7 +69,9 @@ pub(super) fn run(
         let sentence = "backslash commands are restricted; only \\unrestrict is allowed";
         return Ok(shell.refuse(place, sentence));
     }
-    let words = words(rest);
+    let words = words(written, Some(&|name| shell.variable(name)));
+    let rest = substitute(written, |name| shell.variable(name)).into_owned();
+    let rest = rest.as_str();
     if let Some(outcome) = setting(shell, name, &words, place) {
         return Ok(outcome);
     }
@@ -156,7 +158,10 @@ fn setting(shell: &mut Shell, name: &str, words: &[String], place: &str) -> Opti
 fn prints(shell: &mut Shell, name: &str, words: &[String], script: &Script<'_>) -> Result<bool> {
     match name {
         "\\?" | ".help" | "\\h" | "\\help" => write!(shell.out, "{HELP}")?,
-        "\\echo" | "\\qecho" => writeln!(shell.out, "{}", words.join(" "))?,
+        "\\echo" | "\\qecho" => match words.split_first() {
+            Some((option, rest)) if option == "-n" => write!(shell.out, "{}", rest.join(" "))?,
+            _ => writeln!(shell.out, "{}", words.join(" "))?,
+        },
         "\\warn" => crate::streams::tell(&words.join(" ")),
         "\\set" => {
             for (name, value) in &shell.variables {
@@ -288,34 +293,83 @@ fn nvm(shell: &mut Shell, place: &str) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The words of a line: quotes of either kind keep blanks, and two are one.
-pub(super) fn words(text: &str) -> Vec<String> {
+/// The value of a variable, if it is set.
+type Values<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The words of a line: quotes of either kind keep blanks, and two are one. Outside of quotes there
+/// may be variables, whose values are not cut, and in single ones escapes, unless `values` is none.
+pub(super) fn words(text: &str, values: Option<Values<'_>>) -> Vec<String> {
     let mut words = Vec::new();
-    let mut letters = text.chars().peekable();
-    loop {
-        while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
-        if letters.peek().is_none() {
-            return words;
-        }
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
         let mut word = String::new();
-        let mut quote = None;
-        while let Some(letter) =
-            letters.next_if(|letter| quote.is_some() || !letter.is_whitespace())
-        {
-            match quote {
-                None if letter == '\'' || letter == '"' => quote = Some(letter),
-                Some(open) if letter == open => {
-                    if letters.next_if_eq(&open).is_some() {
-                        word.push(open);
-                    } else {
-                        quote = None;
-                    }
-                }
-                _ => word.push(letter),
-            }
+        while let Some(letter) = rest.chars().next().filter(|one| !one.is_whitespace()) {
+            let variable = values.and_then(|values| reference(rest, values));
+            rest = if let Some((value, length)) = variable {
+                word.push_str(&value);
+                &rest[length..]
+            } else if letter == '\'' || letter == '"' {
+                let has_escapes = letter == '\'' && values.is_some();
+                unquote(&rest[1..], (letter, has_escapes), &mut word)
+            } else {
+                word.push(letter);
+                &rest[letter.len_utf8()..]
+            };
         }
         words.push(word);
+        rest = rest.trim_start();
     }
+    words
+}
+
+/// Adds a text after its quote to a word, and returns the text after the other quote.
+fn unquote<'a>(text: &'a str, (quote, has_escapes): (char, bool), word: &mut String) -> &'a str {
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        if letter == quote {
+            match rest.strip_prefix(quote) {
+                Some(after) => rest = after,
+                None => return rest,
+            }
+        }
+        if letter == '\\' && has_escapes {
+            rest = unescape(rest, word);
+        } else {
+            word.push(letter);
+        }
+    }
+    rest
+}
+
+/// Adds the character of an escape after its backslash to a word, and returns the text after it.
+fn unescape<'a>(text: &'a str, word: &mut String) -> &'a str {
+    let Some(letter) = text.chars().next() else {
+        return text;
+    };
+    let (digits, radix, most) = match letter {
+        'x' => (&text[1..], 16, 2),
+        _ => (text, 8, 3),
+    };
+    let count = digits
+        .chars()
+        .take(most)
+        .take_while(|one| one.is_digit(radix))
+        .count();
+    let code = u32::from_str_radix(&digits[..count], radix);
+    if let Some(code) = code.ok().and_then(char::from_u32) {
+        word.push(code);
+        return &digits[count..];
+    }
+    word.push(match letter {
+        'n' => '\n',
+        't' => '\t',
+        'b' => '\u{8}',
+        'r' => '\r',
+        'f' => '\u{c}',
+        other => other,
+    });
+    &text[letter.len_utf8()..]
 }
 
 /// Sends results to a file from here on, or back to standard output.
@@ -528,10 +582,24 @@ mod tests {
     #[test]
     fn words_may_be_quoted() {
         assert_eq!(
-            words("a  'b c' \"d\"\"e\" f'g'"),
-            ["a", "b c", "d\"e", "fg"]
+            words("a  'b c' \"d\"\"e\" f'g' C:\\x 'y\\n'", None),
+            ["a", "b c", "d\"e", "fg", "C:\\x", "y\\n"]
         );
-        assert_eq!(words("'' x"), ["", "x"]);
-        assert_eq!(words(""), Vec::<String>::new());
+        assert_eq!(words("'' x", None), ["", "x"]);
+        assert_eq!(words("", None), Vec::<String>::new());
+    }
+
+    /// Values were put into the line before it was cut, so that one with a blank was two words.
+    #[test]
+    fn values_of_variables_are_not_cut() {
+        let value_of = |name: &str| (name == "v").then(|| "it's a".to_owned());
+        assert_eq!(
+            words(":v=:v :'v' ':v' :{?v}:{?w} :w", Some(&value_of)),
+            ["it's a=it's a", "'it''s a'", ":v", "TRUEFALSE", ":w"]
+        );
+        assert_eq!(
+            words(r"'a\nb\'\101\x41\\' 'c", Some(&value_of)),
+            ["a\nb'AA\\", "c"]
+        );
     }
 }

@@ -103,7 +103,7 @@ fn parts_of(text: &str) -> Option<Parts> {
                     return Some(Parts {
                         target: text[..at].trim().to_owned(),
                         is_from,
-                        file: words(&rest[..end]).pop()?,
+                        file: words(&rest[..end], None).pop()?,
                         is_quoted,
                         options: rest[end..].trim().trim_end_matches(';').to_owned(),
                     });

@@ -33,8 +33,15 @@ pub(super) fn all(shell: &mut Shell, name: &str) -> Result<Outcome> {
 }
 
 fn run(shell: &mut Shell, name: &str, extent: Extent) -> Result<Outcome> {
+    let chosen = match name {
+        "" => String::new(),
+        name => match chosen_relation(shell, name)? {
+            Ok(oid) => oid,
+            Err(outcome) => return Ok(outcome),
+        },
+    };
     let mut out = shell.out.clone();
-    let outcome = write(&mut *shell.client, &mut out, name, extent);
+    let outcome = write(&mut *shell.client, &mut out, &chosen, extent);
     out.flush()?;
     match outcome {
         Ok(dumped) => match dumped.check() {
@@ -52,6 +59,28 @@ fn run(shell: &mut Shell, name: &str, extent: Extent) -> Result<Outcome> {
             Err(error) => Err(error),
         },
     }
+}
+
+/// The number of the table or view with a name, which may have a schema in front of it; the outcome
+/// of the command if there is none.
+fn chosen_relation(shell: &mut Shell, name: &str) -> Result<std::result::Result<String, Outcome>> {
+    let found = shell.ask(&format!(
+        "SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.oid = pg_catalog.to_regclass({}) AND c.relkind IN ('r', 'p', 'v', 'm') AND {OURS}",
+        literal(&quoted_path(name))
+    ))?;
+    let Some(answers) = found else {
+        return Ok(Err(Outcome::Failed));
+    };
+    let mut values = answers
+        .last()
+        .into_iter()
+        .flat_map(|one| &one.rows)
+        .flatten();
+    Ok(match values.next().cloned().flatten() {
+        Some(oid) => Ok(oid),
+        None => Err(shell.refuse("", &format!("Did not find any relation named \"{name}\"."))),
+    })
 }
 
 /// The extent of a dump.
@@ -86,17 +115,17 @@ impl Dumped {
     }
 }
 
-/// Writes a dump of all objects, or of those of one table's name.
+/// Writes a dump of all objects, or of the table or view with this number.
 pub(super) fn write(
     client: &mut dyn Client,
     out: &mut dyn Write,
-    name: &str,
+    oid: &str,
     extent: Extent,
 ) -> Result<Dumped> {
     let mut dump = Dump {
         client,
         out,
-        name,
+        oid,
         tables: 0,
         late: Vec::new(),
     };
@@ -115,7 +144,7 @@ pub(super) fn write(
         dump.ask(SETTINGS)?;
     }
     let written = dump.everything();
-    let left_out = match name {
+    let left_out = match oid {
         "" if written.is_ok() => dump.left_out(),
         _ => Ok(Vec::new()),
     };
@@ -132,8 +161,8 @@ pub(super) fn write(
 struct Dump<'a> {
     client: &'a mut dyn Client,
     out: &'a mut dyn Write,
-    /// The only table to write; empty for all.
-    name: &'a str,
+    /// The number of the only table or view to write; empty for all.
+    oid: &'a str,
     tables: u64,
     /// Views and what needs them, which come after the rows.
     late: Vec<Object>,
@@ -179,11 +208,11 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// The condition that keeps relations of the chosen name.
+    /// The condition that keeps the chosen relation.
     fn chosen(&self) -> String {
-        match self.name {
+        match self.oid {
             "" => String::new(),
-            name => format!(" AND c.relname = {}", literal(name)),
+            oid => format!(" AND c.oid = {oid}"),
         }
     }
 
@@ -200,7 +229,7 @@ impl Dump<'_> {
     /// Schemas, types, sequences, tables and functions. The views, and what needs them, come after
     /// the rows.
     fn definitions_before(&mut self) -> Result<()> {
-        if !self.name.is_empty() {
+        if !self.oid.is_empty() {
             for row in self.ask(&self.tables_query("'r', 'p'"))? {
                 if let [oid, schema, name] = row.as_slice() {
                     self.table(oid, schema, name)?;
@@ -313,19 +342,29 @@ impl Dump<'_> {
 
     fn table(&mut self, oid: &str, schema: &str, name: &str) -> Result<()> {
         self.tables += 1;
+        let above = self.ask(&format!(
+            "SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_catalog.pg_inherits i \
+             JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = {oid} AND NOT c.relispartition"
+        ))?;
+        let above = above.concat().concat();
+        // Columns and checks that come from the tables above would be a table's own if it named them.
+        let own = |is_local: &str| match above.as_str() {
+            "" => String::new(),
+            _ => format!(" AND {is_local}"),
+        };
         let columns = self.ask(&format!(
             "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
              pg_catalog.pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN ({}) END FROM pg_catalog.pg_attribute a \
              LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-             JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
-             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped AND NOT ({}) ORDER BY a.attnum",
+             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped{} ORDER BY a.attnum",
             order::identity_query(),
-            order::INHERITED
+            own("a.attislocal")
         ))?;
         let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
         let checks = self.ask(&format!(
             "SELECT r.conname, pg_catalog.pg_get_constraintdef(r.oid) FROM pg_catalog.pg_constraint r \
-             WHERE r.conrelid = {oid} AND r.contype = 'c' AND r.convalidated ORDER BY r.conname"
+             WHERE r.conrelid = {oid} AND r.contype = 'c' AND r.convalidated{} ORDER BY r.conname",
+            own("r.conislocal")
         ))?;
         lines.extend(
             checks
@@ -333,14 +372,11 @@ impl Dump<'_> {
                 .map(|check| format!("CONSTRAINT {} {}", quoted(&check[0]), check[1])),
         );
         let target = format!("{}.{}", quoted(schema), quoted(name));
-        let above = self.ask(&format!(
-            "SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_catalog.pg_inherits i \
-             JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = {oid} AND NOT c.relispartition"
-        ))?;
         let keys = self.ask(&format!("SELECT pg_catalog.pg_get_partkeydef({oid})"))?;
         let mut end = String::new();
-        for (words, close, text) in [("INHERITS (", ")", above), ("PARTITION BY ", "", keys)] {
-            if let Some(text) = text.concat().first().filter(|text| !text.is_empty()) {
+        let keys = keys.concat().concat();
+        for (words, close, text) in [("INHERITS (", ")", &above), ("PARTITION BY ", "", &keys)] {
+            if !text.is_empty() {
                 end = format!("{end} {words}{text}{close}");
             }
         }
@@ -349,7 +385,9 @@ impl Dump<'_> {
             "CREATE TABLE {target} (\n    {}\n){end};",
             lines.join(",\n    ")
         )?;
-        self.statements(&order::inherited_query(oid))?;
+        if !above.is_empty() {
+            self.statements(&order::inherited_query(oid, &target))?;
+        }
         self.statements(&order::renamed_query(oid))
     }
 
@@ -396,13 +434,16 @@ impl Dump<'_> {
 
     /// Keys, indexes, foreign keys and views.
     fn definitions_after(&mut self) -> Result<()> {
+        // Keys of the partitions are attached below. Checks and foreign keys reach the tables below.
         let constraints = |kinds: &str, chosen: &str| {
             format!(
-                "SELECT 'ALTER TABLE ONLY ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || \
+                "SELECT 'ALTER TABLE ' || CASE WHEN r.contype = 'c' OR r.contype = 'f' AND c.relkind = 'p' THEN '' \
+                 ELSE 'ONLY ' END || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || \
                  quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid) \
                  FROM pg_catalog.pg_constraint r JOIN pg_catalog.pg_class c ON c.oid = r.conrelid \
                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-                 WHERE r.contype IN ({kinds}) AND {OURS}{chosen} ORDER BY r.contype, c.oid, r.conname"
+                 WHERE r.contype IN ({kinds}) AND (r.contype <> 'f' OR r.conparentid = 0) \
+                 AND (r.contype <> 'c' OR r.conislocal) AND {OURS}{chosen} ORDER BY r.contype, c.oid, r.conname"
             )
         };
         let indexes = |kinds: &str, chosen: &str| {
@@ -419,16 +460,13 @@ impl Dump<'_> {
         self.statements(&constraints("'c'", &unproven))?;
         self.statements(&indexes("'r', 'p'", &chosen))?;
         self.statements(&format!(
-            "SELECT 'ALTER INDEX ' || quote_ident(m.nspname) || '.' || quote_ident(p.relname) || ' ATTACH PARTITION ' || \
-             quote_ident(n.nspname) || '.' || quote_ident(o.relname) FROM pg_catalog.pg_inherits i \
-             JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'I' \
-             JOIN pg_catalog.pg_namespace m ON m.oid = p.relnamespace \
-             JOIN pg_catalog.pg_class o ON o.oid = i.inhrelid JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace \
-             JOIN pg_catalog.pg_index x ON x.indexrelid = o.oid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
-             WHERE {OURS}{chosen} ORDER BY o.oid"
+            "SELECT 'ALTER INDEX ' || i.inhparent::regclass || ' ATTACH PARTITION ' || i.inhrelid::regclass \
+             FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_index x ON x.indexrelid = i.inhrelid \
+             JOIN pg_catalog.pg_class c ON c.oid = x.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE {OURS}{chosen} ORDER BY i.inhparent, i.inhrelid"
         ))?;
         self.statements(&constraints("'f'", &chosen))?;
-        if !self.name.is_empty() {
+        if !self.oid.is_empty() {
             for row in self.ask(&self.views_query())? {
                 writeln!(self.out, "{};", row[1])?;
             }
@@ -447,7 +485,7 @@ impl Dump<'_> {
         self.statements(&format!(
             "SELECT 'COMMENT ON ' || CASE WHEN d.objsubid > 0 THEN 'COLUMN' WHEN c.relkind = 'v' THEN 'VIEW' \
              WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'c' THEN 'TYPE' \
-             WHEN c.relkind = 'S' THEN 'SEQUENCE' WHEN c.relkind = 'i' THEN 'INDEX' ELSE 'TABLE' END || ' ' || \
+             WHEN c.relkind = 'S' THEN 'SEQUENCE' WHEN c.relkind IN ('i', 'I') THEN 'INDEX' ELSE 'TABLE' END || ' ' || \
              quote_ident(n.nspname) || '.' || quote_ident(c.relname) || coalesce('.' || quote_ident(a.attname), '') || \
              ' IS ' || quote_literal(d.description) FROM pg_catalog.pg_description d \
              JOIN pg_catalog.pg_class c ON c.oid = d.objoid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -461,7 +499,7 @@ impl Dump<'_> {
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE d.classoid = 2606 AND {OURS}{chosen} ORDER BY n.nspname, c.relname, r.conname"
         ))?;
-        if !self.name.is_empty() {
+        if !self.oid.is_empty() {
             return Ok(());
         }
         self.statements(&format!(
@@ -537,7 +575,7 @@ impl Dump<'_> {
     }
 
     fn sequence_values(&mut self) -> Result<()> {
-        if !self.name.is_empty() {
+        if !self.oid.is_empty() {
             return Ok(());
         }
         let sequences = self.ask(&format!(
@@ -593,6 +631,11 @@ struct CopyOut<'a>(&'a mut dyn Write);
 
 impl Sink for CopyOut<'_> {
     fn copy_out(&mut self, data: &[u8]) -> io::Result<()> {
+        // The interface for Rust takes such texts.
+        if data.contains(&0) {
+            let problem = "a text has a zero byte, which texts of SQL cannot have";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
         self.0.write_all(data)
     }
 }

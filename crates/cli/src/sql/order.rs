@@ -232,41 +232,28 @@ pub(super) fn renamed_query(table: &str) -> String {
     )
 }
 
-/// The condition of a column `a` of a table `c` that comes from the tables above, and is no column
-/// of its own.
-pub(super) const INHERITED: &str =
-    "NOT a.attislocal AND NOT c.relispartition AND a.attidentity = ''";
-
-/// Defaults and NOT NULL of such columns of a table that the tables above do not have.
-pub(super) fn inherited_query(table: &str) -> String {
-    let above = |flag: &str| {
-        format!(
-            "EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_attribute p ON p.attrelid = i.inhparent \
-             AND p.attname = a.attname WHERE i.inhrelid = a.attrelid AND p.{flag})"
-        )
-    };
-    let change = |text: &str, condition: &str| {
-        format!(
-            "SELECT 'ALTER TABLE ONLY ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' ALTER COLUMN ' || \
-             quote_ident(a.attname) || {text} FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
-             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-             WHERE a.attrelid = {table} AND a.attnum > 0 AND {INHERITED} AND {condition}"
-        )
-    };
-    let default =
-        "coalesce(' SET DEFAULT ' || pg_catalog.pg_get_expr(d.adbin, d.adrelid), ' DROP DEFAULT')";
-    let has_default = format!(
-        "a.attgenerated = '' AND (d.oid IS NOT NULL OR {})",
-        above("atthasdef")
-    );
-    let not_null = format!("a.attnotnull AND NOT {}", above("attnotnull"));
-    let changes = [
-        change(default, &has_default),
-        change("' SET NOT NULL'", &not_null),
-    ];
-    changes.join(" UNION ALL ")
+/// Defaults and NOT NULL of the columns that a table inherits, where its own differ from those above.
+pub(super) fn inherited_query(table: &str, target: &str) -> String {
+    let target = super::dump::literal(target);
+    let value = |of: &str| format!("pg_catalog.pg_get_expr({of}.adbin, {of}.adrelid)");
+    let (own, above) = (value("d"), value("e"));
+    format!(
+        "WITH columns AS (SELECT a.attname, a.attnum, a.attnotnull, a.attgenerated, {own} AS own, \
+         (SELECT max({above}) FROM {ABOVE}) AS above, (SELECT bool_or(b.attnotnull) FROM {ABOVE}) AS is_full \
+         FROM pg_catalog.pg_attribute a \
+         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE a.attrelid = {table} AND a.attnum > 0 AND NOT a.attisdropped AND NOT a.attislocal) \
+         SELECT 'ALTER TABLE ONLY ' || {target} || ' ALTER COLUMN ' || quote_ident(attname) || change \
+         FROM (SELECT attnum, attname, coalesce(' SET DEFAULT ' || own, ' DROP DEFAULT') AS change FROM columns \
+         WHERE attgenerated = '' AND own IS DISTINCT FROM above UNION ALL SELECT attnum, attname, ' SET NOT NULL' \
+         FROM columns WHERE attnotnull AND NOT is_full) changes ORDER BY attnum, change"
+    )
 }
+
+/// Columns `b`, with defaults `e`, of the tables that a column `a` comes from.
+const ABOVE: &str = "pg_catalog.pg_inherits i JOIN pg_catalog.pg_attribute b ON b.attrelid = i.inhparent \
+    LEFT JOIN pg_catalog.pg_attrdef e ON e.adrelid = b.attrelid AND e.adnum = b.attnum \
+    WHERE i.inhrelid = a.attrelid AND b.attname = a.attname";
 
 pub(super) fn functions_query() -> String {
     format!(

@@ -9,7 +9,7 @@ use super::printer::Out;
 use super::shell::{Outcome, Shell};
 use crate::output::stdout;
 use anyhow::Result;
-use client::script::{Piece, Script, substitute};
+use client::script::{Piece, Script};
 
 impl Shell {
     /// Runs the statements and commands of an argument or of a user.
@@ -75,8 +75,7 @@ impl Shell {
         if self.is_skipping() {
             return Ok(Outcome::Done);
         }
-        let text = substitute(text, |name| self.variable(name)).into_owned();
-        command::run(self, &text, (script, file.is_some()), place)
+        command::run(self, text, (script, file.is_some()), place)
     }
 
     /// The text after the last semicolon. A person may go on with it.

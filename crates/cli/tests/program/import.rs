@@ -455,7 +455,7 @@ fn every_text_survives_export_and_import() {
         "4, blanks ,\"\r\n\"",
         "5,\"\u{FEFF}mark\",#no comment",
         "6,5\u{2033} pipe,\"\"\"\"",
-        "7,\"\n\",zero\0byte",
+        "7,\"\n\",\u{1}byte",
     ];
     let text = format!("{header}{}\n", body.join("\n"));
     let file = place.file("in.csv", &text);
@@ -484,6 +484,83 @@ fn every_text_survives_export_and_import() {
     succeed(&["load", &place.at("copy"), &dumped]);
     assert_eq!(succeed(&["export", &place.at("copy"), "t"]), exported);
     assert!(succeed(&["export", &place.at("copy"), "u"]).ends_with(&long));
+}
+
+/// Such texts were imported, and a dump as SQL that had one could not be loaded.
+#[test]
+fn a_text_with_a_zero_byte_is_a_bad_row() {
+    let place = TestDirectory::new();
+    let db = database(&place);
+    let file = place.file("in.csv", "id,a\n1,\"x\0y\"\n2,z\n");
+    let import = ["import", &db, "t", &file, "--primary-key", "id"];
+    let error = fail(1, &import);
+    assert!(error.contains("line 2, column `a`: a zero byte"), "{error}");
+    succeed(&[&import[..], &["--skip-bad-rows"]].concat());
+    assert_eq!(succeed(&["export", &db, "t"]), "id,a\n2,z\n");
+}
+
+/// The interface for Rust takes such texts, which no script of SQL can have.
+#[test]
+fn a_dump_as_sql_fails_for_a_text_with_a_zero_byte() {
+    let place = TestDirectory::new();
+    let db = place.at("db");
+    let file = place.file("in.csv", "id,a\n1,x\n");
+    succeed(&["create", &db]);
+    succeed(&["import", &db, "t", &file, "--primary-key", "id"]);
+    let dump = succeed(&["dump", &db]).replace(",x\n", ",\"x\0\"\n");
+    let copy = place.at("copy");
+    succeed(&["load", &copy, &place.file("a.dump", &dump)]);
+    let error = fail(1, &["dump", &copy, "--sql"]);
+    assert!(error.contains("zero byte"), "{error}");
+}
+
+/// The empty table stayed, and the same command failed because of it.
+#[test]
+fn an_interrupted_import_leaves_no_table() {
+    let place = TestDirectory::new();
+    let db = database(&place);
+    // The bad rows show that the table is there; because of them the import never succeeds.
+    let bad = "a row of one field\n".repeat(20_000);
+    let good: Vec<String> = (0..150_000).map(|id| format!("{id},{id}")).collect();
+    let file = place.file("in.csv", &format!("id,n\n{bad}{}\n", good.join("\n")));
+    let rejects = place.at("rejects.csv");
+    let mut child = Command::new(PROGRAM)
+        .args(["import", &db, "t", &file, "--primary-key", "id"])
+        .args(["--rejects", &rejects])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let has_rejects = || {
+        let files = std::fs::read_dir(place.at("")).unwrap().flatten();
+        let mut rejects = files.filter(|file| {
+            let name = file.file_name();
+            name.to_string_lossy().contains("rejects")
+        });
+        rejects.any(|file| file.metadata().is_ok_and(|found| found.len() > 0))
+    };
+    while !has_rejects() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    // It may have ended by itself.
+    let _ = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .stderr(Stdio::null())
+        .status();
+    let code = child.wait().unwrap().code();
+    assert!([Some(130), Some(1)].contains(&code), "{code:?}");
+    assert_eq!(
+        succeed(&["tables", "list", &db, "--format", "csv"])
+            .lines()
+            .count(),
+        1
+    );
+    let empty = place.file("empty.csv", "id,n\n");
+    let again = ["import", &db, "t", &empty, "--primary-key", "id"];
+    succeed(&again);
+    // A killed import leaves such a table.
+    let error = fail(2, &again);
+    assert!(error.contains("`indelible tables drop`"), "{error}");
 }
 
 /// All rows are one transaction, whose memory is limited. The error named a field of the library's

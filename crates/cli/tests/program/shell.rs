@@ -393,6 +393,75 @@ fn a_dump_has_an_order_that_loads() {
     assert_eq!(rows(&place.at("copy")), rows(&database));
 }
 
+/// The script ended at the foreign key of a partition, or at the comment on an index of a partitioned
+/// table; in PostgreSQL the indexes of partitioned tables stayed invalid, and inherited columns were
+/// the heir's own.
+#[test]
+fn a_dump_of_tables_that_belong_together_loads() {
+    let (place, database) = with_table();
+    let text = "create table o (i int primary key); insert into o values (1);
+        create table p (a int references o, b int, primary key (a, b)) partition by list (a);
+        create table p1 partition of p for values in (1); insert into p values (1, 2);
+        create index pb on p (b); comment on index pb is 'of p'; create view pv as select * from p;
+        create table r (a int, b int, foreign key (a, b) references p);
+        create table par (a int default 1, g int generated always as (a * 2) stored, check (a > 0));
+        create table chi (d int) inherits (par); insert into chi (d) values (3);
+        alter table only chi alter a set default 7; create table late () inherits (chi);
+        alter table par add check (a < 9) not valid";
+    succeed(&["sql", &database, "-c", text]);
+    let dump = loads_again(&place, &database);
+    for part in [
+        "ALTER TABLE public.p ADD CONSTRAINT p_a_fkey",
+        "ALTER INDEX pb ATTACH PARTITION p1_b_idx",
+        "ALTER INDEX p_pkey ATTACH PARTITION p1_pkey",
+        "COMMENT ON INDEX public.pb",
+        "CREATE TABLE public.chi (\n    d integer\n) INHERITS (par);",
+        "ALTER TABLE ONLY public.chi ALTER COLUMN a SET DEFAULT 7;",
+    ] {
+        assert!(dump.contains(part), "{part}: {dump}");
+    }
+    assert!(!dump.contains("p1_a_fkey"), "{dump}");
+    let query = "select * from pv; insert into chi default values returning a, g;
+        select conrelid::regclass::text, conname from pg_constraint where contype in ('c', 'f') order by 1, 2;
+        select obj_description('pb'::regclass)";
+    let rows = |database: &str| succeed(&["sql", database, "-c", query, "--format", "csv"]);
+    assert_eq!(rows(&place.at("copy")), rows(&database));
+}
+
+/// `.dump a.t` was empty, as was that of a name that is not there, and `.dump t` had all tables `t`.
+#[test]
+fn a_dump_of_one_name_has_that_table_or_fails() {
+    let (_place, database) = with_table();
+    let text = "create schema s; create table s.t (x int); create table s.\"T\" (y int)";
+    succeed(&["sql", &database, "-c", text]);
+    let dump = |name: &str| succeed(&["sql", &database, "-c", &format!(".dump {name}")]);
+    for (name, made) in [("t", "public.t"), ("s.t", "s.t"), ("s.T", "s.\"T\"")] {
+        let dump = dump(name);
+        assert_eq!(dump.matches("CREATE TABLE").count(), 1, "{dump}");
+        assert!(dump.contains(&format!("CREATE TABLE {made} (")), "{dump}");
+    }
+    for command in [".dump", ".schema"] {
+        let error = fail(1, &["sql", &database, "-c", &format!("{command} s.none")]);
+        let expected = "Did not find any relation named \"s.none\".";
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Values were put into the line of a command before it was cut into words.
+#[test]
+fn values_with_blanks_are_one_word_of_a_command() {
+    let place = TestDirectory::new();
+    let database = place.at("db");
+    succeed(&["create", &database]);
+    let file = place.file("two words.sql", "\\echo read\n");
+    let script = format!(
+        "\\set x 'a bc'\n\\set y :x\n\\echo :y :'x'\n\\set file '{file}'\n\\i :file\n\
+         \\if :{{?none}}\n\\echo no\n\\else\n\\echo -n 'a\\tb'\n\\endif\n"
+    );
+    let printed = succeed(&["sql", &database, "-f", &place.file("script.sql", &script)]);
+    assert_eq!(printed, "a bc 'a bc'\nread\na\tb");
+}
+
 #[test]
 fn a_dump_keeps_options_and_rows_without_columns() {
     let (place, database) = with_table();

@@ -10,4 +10,4 @@ mod variables;
 
 pub use cut::{CopyData, Lines, Piece, Script, is_complete, reads_copy_data};
 pub use token::{Kind, Token, tokens};
-pub use variables::substitute;
+pub use variables::{reference, substitute};

@@ -4,14 +4,16 @@
 //! would have to go.
 
 use super::role::refused;
-use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_typed};
+use crate::catalog::{
+    Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody, is_typed,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Loose, SessionNames};
 use crate::types::{Kind, Names as _, Type};
 use sql_parse::{DropMissing, Path, object_name};
-use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
+use sqlparser::ast::{DropBehavior, DropDomain, ObjectName, ObjectType};
 use std::sync::Arc;
 
 /// Drops objects.
@@ -367,11 +369,11 @@ impl Session {
                 self.drop_constraint(table, constraint)?;
             }
             Dependent::Default(table, column) => self.drop_default(table, &column)?,
-            Dependent::Index(namespace, name) => {
-                let schema = self.catalog().object(namespace);
-                let schema = schema.map_or("", |schema| schema.name.as_str());
-                let path = [schema, &name].map(|name| Ident::with_quote('"', name));
-                self.drop_index(&ObjectName::from(path.to_vec()), true, true)?;
+            Dependent::Index(index) => {
+                if let Some((object, index)) = self.catalog().index(index) {
+                    let (object, name) = (Arc::clone(object), index.name.clone());
+                    self.drop_index_of(object, &name, true)?;
+                }
             }
             Dependent::Domain(domain) => self.forget_function(domain, function)?,
         }
@@ -398,10 +400,7 @@ impl Session {
                 let table = catalog.object(*table).map(|table| &table.body);
                 matches!(table, Some(Body::Table(body)) if body.column(name).is_some())
             }
-            Dependent::Index(namespace, name) => {
-                let index = catalog.find_oid(Names::Relations, *namespace, name);
-                index.is_some()
-            }
+            Dependent::Index(index) => catalog.index(*index).is_some(),
         }
     }
 
@@ -548,10 +547,58 @@ impl Session {
         if self.may_drop(&object).is_err() {
             return Err(refused(format!("must be owner of index {name}")));
         }
+        self.refuse_part_of_index(&object, &name)?;
         self.dropping(|session| session.drop_index_of(object, &name, cascade))
     }
 
-    /// Drops the index with a name, of a table.
+    /// Fails if an index of a partition belongs to one of the partitioned table; those of constraints
+    /// belong together.
+    fn refuse_part_of_index(&self, object: &Object, name: &str) -> Result<()> {
+        let Body::Table(body) = &object.body else {
+            return Ok(());
+        };
+        let catalog = self.catalog();
+        let own = body.indexes.iter().find(|index| index.name == name);
+        let parent = own.and_then(|own| catalog.partition_parent(own.oid));
+        let (Some(own), Some((above, index))) = (own, parent.and_then(|oid| catalog.index(oid)))
+        else {
+            return Ok(());
+        };
+        let is_part = match (
+            backs_constraint(object, own),
+            backs_constraint(above, index),
+        ) {
+            (false, false) => catalog.partitions(index.oid).contains(&own.oid),
+            (own, above) => own == above,
+        };
+        if !is_part {
+            return Ok(());
+        }
+        let above = &index.name;
+        let message = format!("cannot drop index {name} because index {above} requires it");
+        let hint = format!("You can drop index {above} instead.");
+        Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint))
+    }
+
+    /// The indexes of a table's partitions that belong to indexes of the table and can be dropped.
+    fn indexes_of_partitions(&self, table: Oid) -> Vec<Oid> {
+        let catalog = self.catalog();
+        let mut found = Vec::new();
+        for heir in catalog.heirs(table) {
+            let Some(heir) = catalog.object(heir) else {
+                continue;
+            };
+            if let Body::Table(body) = &heir.body {
+                let parts = body.indexes.iter().filter(|index| {
+                    !backs_constraint(heir, index) && catalog.partition_parent(index.oid).is_some()
+                });
+                found.extend(parts.map(|index| index.oid));
+            }
+        }
+        found
+    }
+
+    /// Drops the index with a name, of a table, and those of its partitions that belong to it.
     fn drop_index_of(&mut self, object: Arc<Object>, name: &str, cascade: bool) -> Result<()> {
         let Body::Table(body) = &object.body else {
             return Ok(());
@@ -572,6 +619,7 @@ impl Session {
             let key = body.key_of_reference(made, used);
             key.is_some_and(|index| index.name == name)
         })?;
+        let parts = self.indexes_of_partitions(object.oid);
         let object = self.catalog().object(object.oid).cloned().unwrap_or(object);
         let mut object = Object::clone(&object);
         let Body::Table(body) = &mut object.body else {
@@ -592,7 +640,18 @@ impl Session {
             }
             !is_it
         });
-        self.put(object, None)
+        self.put(object, None)?;
+        for part in parts {
+            let catalog = self.catalog();
+            if catalog.partition_parent(part).is_some() {
+                continue;
+            }
+            if let Some((heir, index)) = catalog.index(part) {
+                let (heir, name) = (Arc::clone(heir), index.name.clone());
+                self.drop_index_of(heir, &name, cascade)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn drop_schema(
@@ -684,6 +743,15 @@ impl Session {
     }
 }
 
+/// Whether an index of a table is there for a constraint.
+fn backs_constraint(table: &Object, index: &Index) -> bool {
+    let Body::Table(body) = &table.body else {
+        return false;
+    };
+    let mut constraints = body.constraints.iter();
+    constraints.any(|constraint| constraint.name == index.name)
+}
+
 fn is_partition(object: &Object) -> bool {
     matches!(&object.body, Body::Table(table) if table.lineage.bound.is_some())
 }
@@ -705,7 +773,7 @@ pub(super) enum Dependent {
     /// The default of a column, which goes without it.
     Default(Oid, String),
     /// An index.
-    Index(Oid, String),
+    Index(Oid),
     /// Checks of a domain.
     Domain(Oid),
 }

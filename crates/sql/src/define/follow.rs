@@ -79,16 +79,19 @@ fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Kept)) {
 fn users_in_table(
     object: &Object,
     table: &TableBody,
+    catalog: &Catalog,
     calls: &dyn Fn(&String) -> bool,
 ) -> Vec<(String, Dependent)> {
     let (oid, name) = (object.oid, &object.name);
     let mut users = Vec::new();
     for form in &table.forms {
         let index = table.indexes.iter().find(|index| index.oid == form.index);
+        // One of a partition goes with that of the partitioned table.
+        let index = index.filter(|one| catalog.partition_parent(one.oid).is_none());
         if let Some(index) = index
             && form.keys.iter().chain(&form.predicate).any(calls)
         {
-            let dependent = Dependent::Index(object.namespace, index.name.clone());
+            let dependent = Dependent::Index(index.oid);
             users.push((format!("index {}", index.name), dependent));
         }
     }
@@ -344,7 +347,7 @@ impl Session {
                         users.push((what, Dependent::Domain(oid)));
                     }
                 }
-                Body::Table(table) => users.extend(users_in_table(object, table, &calls)),
+                Body::Table(table) => users.extend(users_in_table(object, table, catalog, &calls)),
                 _ => {}
             }
         }

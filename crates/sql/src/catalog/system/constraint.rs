@@ -165,10 +165,11 @@ fn table_constraint(
     };
     let equalities = foreign.map_or(Datum::Null, |foreign| equalities_of(table, foreign));
     let printed = condition.map(|one| text(from.definitions().check(object, one)));
-    let catalog = &from.names.catalog;
-    let above = catalog.constraint_above(object.oid, constraint);
+    let above = from.names.catalog.constraint_above(object.oid, constraint);
+    let inherited = i32::from(above.is_some());
     // Checks have no number of the one above.
-    let above = above.filter(|_| !matches!(constraint.rule, Rule::Check { .. }));
+    let parent = above.filter(|_| !matches!(constraint.rule, Rule::Check { .. }));
+    let parent = parent.map_or(0, |(_, above)| above.oid);
     let deferral = constraint.rule.deferral();
     let is_proven = !table.unproven.contains(&constraint.oid);
     let full = foreign.map_or(" ", |foreign| if foreign.is_full { "f" } else { "s" });
@@ -182,10 +183,9 @@ fn table_constraint(
         ("convalidated", flag(is_proven)),
         ("conrelid", Datum::Oid(object.oid)),
         ("conindid", Datum::Oid(index)),
-        (
-            "conparentid",
-            Datum::Oid(above.map_or(0, |(_, above)| above.oid)),
-        ),
+        ("conparentid", Datum::Oid(parent)),
+        ("conislocal", flag(inherited == 0)),
+        ("coninhcount", Datum::Int4(inherited)),
         ("confrelid", Datum::Oid(foreign.map_or(0, |one| one.parent))),
         ("confupdtype", action(|foreign| foreign.on_update)),
         ("confdeltype", action(|foreign| foreign.on_delete)),
