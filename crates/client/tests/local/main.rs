@@ -10,6 +10,7 @@ mod catalogues;
 mod columns;
 mod database_rights;
 mod definitions;
+mod join_plans;
 mod keys;
 mod lifted_plans;
 mod moved;
