@@ -11,6 +11,7 @@ mod columns;
 mod conflicts;
 mod database_rights;
 mod definitions;
+mod join_plans;
 mod keys;
 mod lifted_plans;
 mod moved;

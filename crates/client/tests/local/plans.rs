@@ -43,7 +43,7 @@ fn orders(sql: &Arc<Sql>) -> Session {
 }
 
 /// The lines of a plan, without the space before them.
-fn plan(session: &mut Session, statement: &str) -> Vec<String> {
+pub(crate) fn plan(session: &mut Session, statement: &str) -> Vec<String> {
     lines(session, &format!("EXPLAIN (COSTS OFF) {statement}"))
 }
 

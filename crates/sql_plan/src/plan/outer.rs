@@ -73,8 +73,8 @@ impl JoinedRows {
     }
 }
 
-/// Makes outer joins of a tree inner ones where conditions over its rows, or those of inner joins in
-/// it, leave out the rows for which a join has found no partner.
+/// Makes outer joins of a tree inner ones where conditions over its rows, or those of inner joins
+/// in it, leave out the rows for which a join has found no partner.
 pub(super) fn reduce(join: &mut Join, conditions: &[Expr]) {
     reduce_from(0, join, &mut conditions.to_vec());
 }

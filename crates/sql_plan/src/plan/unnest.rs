@@ -16,7 +16,7 @@ use super::side::{Side, side};
 use crate::types::Datum;
 use std::sync::Arc;
 
-/// How much cheaper a way must be that suits few rows only, because estimates are rough.
+/// The factor by which a way that suits few rows only must be cheaper, because estimates are rough.
 const GAIN: f64 = 2.0;
 
 /// A semi- or anti-join in the place of `EXISTS`, `IN` or their opposites; or the condition back.
@@ -146,7 +146,7 @@ fn keys_first(join: &Join) -> Option<(Node, f64)> {
     Some((project.into(), cost))
 }
 
-/// About the cost of a semi-join, in rows that are looked at. The table of hashes does not count, as
+/// About the cost of a semi-join, in rows that are looked at. A table of hashes does not count, as
 /// further runs of the join find it there.
 fn cost_of_left(joined: &Node) -> f64 {
     match joined {
