@@ -21,6 +21,7 @@
 //! | `sort` | rows in an order, by merging sorted runs |
 //! | `store` | rows in the order in which they came, read by their numbers |
 //! | `partition`, `hash` | rows divided by the hashes of their keys |
+//! | `row_table` | rows in memory, found by their keys |
 
 #![allow(
     clippy::cast_sign_loss,
@@ -34,6 +35,7 @@ mod columns;
 mod files;
 mod hash;
 mod partition;
+mod row_table;
 mod sort;
 mod store;
 
@@ -43,6 +45,7 @@ pub use columns::{BATCH_ROWS, ColumnValues, Columns};
 pub use files::{Blocks, Files};
 pub use hash::{BuildRowHasher, hash_of};
 pub use partition::{LEVELS_MAX, Partitions};
+pub use row_table::{NO_ROW, RowTable};
 pub use sort::{Method, Order, Sorted, Sorter, Usage};
 pub use store::{SegmentCache, Store};
 

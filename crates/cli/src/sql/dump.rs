@@ -347,7 +347,8 @@ impl Dump<'_> {
              JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = {oid} AND NOT c.relispartition"
         ))?;
         let above = above.concat().concat();
-        // Columns and checks that come from the tables above would be a table's own if it named them.
+        // Columns and checks that come from the tables above would be a table's own if it named
+        // them.
         let own = |is_local: &str| match above.as_str() {
             "" => String::new(),
             _ => format!(" AND {is_local}"),
@@ -434,7 +435,8 @@ impl Dump<'_> {
 
     /// Keys, indexes, foreign keys and views.
     fn definitions_after(&mut self) -> Result<()> {
-        // Keys of the partitions are attached below. Checks and foreign keys reach the tables below.
+        // Keys of the partitions are attached below. Checks and foreign keys reach the tables
+        // below.
         let constraints = |kinds: &str, chosen: &str| {
             format!(
                 "SELECT 'ALTER TABLE ' || CASE WHEN r.contype = 'c' OR r.contype = 'f' AND c.relkind = 'p' THEN '' \
@@ -460,9 +462,12 @@ impl Dump<'_> {
         self.statements(&constraints("'c'", &unproven))?;
         self.statements(&indexes("'r', 'p'", &chosen))?;
         self.statements(&format!(
-            "SELECT 'ALTER INDEX ' || i.inhparent::regclass || ' ATTACH PARTITION ' || i.inhrelid::regclass \
-             FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_index x ON x.indexrelid = i.inhrelid \
-             JOIN pg_catalog.pg_class c ON c.oid = x.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+            "SELECT 'ALTER INDEX ' || quote_ident(m.nspname) || '.' || quote_ident(p.relname) || ' ATTACH PARTITION ' || \
+             quote_ident(n.nspname) || '.' || quote_ident(o.relname) FROM pg_catalog.pg_inherits i \
+             JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'I' \
+             JOIN pg_catalog.pg_namespace m ON m.oid = p.relnamespace \
+             JOIN pg_catalog.pg_class o ON o.oid = i.inhrelid JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace \
+             JOIN pg_catalog.pg_index x ON x.indexrelid = o.oid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
              WHERE {OURS}{chosen} ORDER BY i.inhparent, i.inhrelid"
         ))?;
         self.statements(&constraints("'f'", &chosen))?;

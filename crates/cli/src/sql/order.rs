@@ -232,7 +232,7 @@ pub(super) fn renamed_query(table: &str) -> String {
     )
 }
 
-/// Defaults and NOT NULL of the columns that a table inherits, where its own differ from those above.
+/// Defaults and NOT NULL of the columns that a table inherits, if its own differ from those above.
 pub(super) fn inherited_query(table: &str, target: &str) -> String {
     let target = super::dump::literal(target);
     let value = |of: &str| format!("pg_catalog.pg_get_expr({of}.adbin, {of}.adrelid)");

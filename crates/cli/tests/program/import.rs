@@ -514,19 +514,15 @@ fn a_dump_as_sql_fails_for_a_text_with_a_zero_byte() {
     assert!(error.contains("zero byte"), "{error}");
 }
 
-/// The empty table stayed, and the same command failed because of it.
-#[test]
-fn an_interrupted_import_leaves_no_table() {
-    let place = TestDirectory::new();
-    let db = database(&place);
-    // The bad rows show that the table is there; because of them the import never succeeds.
+/// The exit code of an import that is interrupted once it has met the bad rows at the beginning.
+fn interrupted_import(place: &TestDirectory, db: &str) -> Option<i32> {
     let bad = "a row of one field\n".repeat(20_000);
     let good: Vec<String> = (0..150_000).map(|id| format!("{id},{id}")).collect();
     let file = place.file("in.csv", &format!("id,n\n{bad}{}\n", good.join("\n")));
     let rejects = place.at("rejects.csv");
     let mut child = Command::new(PROGRAM)
-        .args(["import", &db, "t", &file, "--primary-key", "id"])
-        .args(["--rejects", &rejects])
+        .args(["import", db, "t", &file, "--primary-key", "id"])
+        .args(["--skip-bad-rows", "--rejects", &rejects])
         .stderr(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
@@ -542,13 +538,24 @@ fn an_interrupted_import_leaves_no_table() {
     while !has_rejects() && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
-    // It may have ended by itself.
     let _ = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .stderr(Stdio::null())
         .status();
-    let code = child.wait().unwrap().code();
-    assert!([Some(130), Some(1)].contains(&code), "{code:?}");
+    child.wait().unwrap().code()
+}
+
+/// The empty table stayed, and the same command failed because of it.
+#[test]
+fn an_interrupted_import_leaves_no_table() {
+    // It may end before it is interrupted.
+    let interrupted = (0..20).map(|_| TestDirectory::new()).find_map(|place| {
+        let db = database(&place);
+        let code = interrupted_import(&place, &db);
+        assert!([Some(130), Some(0)].contains(&code), "{code:?}");
+        (code == Some(130)).then_some((place, db))
+    });
+    let (place, db) = interrupted.expect("an import is interrupted");
     assert_eq!(
         succeed(&["tables", "list", &db, "--format", "csv"])
             .lines()

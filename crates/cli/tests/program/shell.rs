@@ -393,9 +393,9 @@ fn a_dump_has_an_order_that_loads() {
     assert_eq!(rows(&place.at("copy")), rows(&database));
 }
 
-/// The script ended at the foreign key of a partition, or at the comment on an index of a partitioned
-/// table; in PostgreSQL the indexes of partitioned tables stayed invalid, and inherited columns were
-/// the heir's own.
+/// The script ended at the foreign key of a partition, or at the comment on an index of a
+/// partitioned table; in PostgreSQL the indexes of partitioned tables stayed invalid, and inherited
+/// columns were the heir's own.
 #[test]
 fn a_dump_of_tables_that_belong_together_loads() {
     let (place, database) = with_table();
@@ -428,7 +428,8 @@ fn a_dump_of_tables_that_belong_together_loads() {
     assert_eq!(rows(&place.at("copy")), rows(&database));
 }
 
-/// `.dump a.t` was empty, as was that of a name that is not there, and `.dump t` had all tables `t`.
+/// `.dump a.t` was empty, as was that of a name that is not there, and `.dump t` had all tables
+/// `t`.
 #[test]
 fn a_dump_of_one_name_has_that_table_or_fails() {
     let (_place, database) = with_table();

@@ -52,8 +52,8 @@ fn everything_is_there_after_reopening() {
     }
 }
 
-/// Each opening that wrote left a segment of the log with its whole length, and no checkpoint was due
-/// for their few records: 200 rows took 3 GB.
+/// Each opening that wrote left a segment of the log with its whole length, and no checkpoint was
+/// due for their few records: 200 rows took 3 GB.
 #[test]
 fn openings_that_write_little_leave_few_segments() {
     for method in [Method::Inp, Method::Log] {

@@ -3,8 +3,8 @@
 //! stays in use.
 //!
 //! Method: small pages with few cells make a table of a thousand pages and more, with an index and
-//! long values. A sample of the syncs and fences of the drop are crash points; each image is opened,
-//! verified and counted.
+//! long values. A sample of the syncs and fences of the drop are crash points; each image is
+//! opened, verified and counted.
 
 use super::tests::{TestPlatform, options};
 use super::*;

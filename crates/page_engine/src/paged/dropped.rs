@@ -9,8 +9,10 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | [`DROPPED`], a page of a tree | u8: 1 if its leaves may have long values; u16: how many children, or cells of a leaf, are done |
-//! | [`DROPPED`], a page of a long value | the stub of the value from this page on |
+//! | all bits, a page of a tree | u8: 1 if its leaves may have long values; u16: parts done |
+//! | all bits, a page of a long value | the stub of the value from this page on |
+//!
+//! The parts of a page are its children, or the cells of a leaf.
 
 use super::change::wrong_page;
 use super::long;

@@ -10,7 +10,7 @@
 //! | `label` | labels of enums that get other names |
 //! | `alter`, `constraint`, `identity` | tables that change |
 //! | `domain` | domains that change |
-//! | `drop`, `drop_column` | objects and columns that go, with those that need them |
+//! | `drop`, `drop_column`, `drop_index` | objects and columns that go, with those that need them |
 //! | `extension` | extensions whose functions are built in |
 //! | `reference` | tables and columns to which foreign keys refer |
 //! | `temporary` | temporary objects, and those that must not depend on them |
@@ -30,6 +30,7 @@ mod defaults;
 mod domain;
 mod drop;
 mod drop_column;
+mod drop_index;
 mod extension;
 mod follow;
 mod function;

@@ -300,8 +300,8 @@ pub(super) fn comparison<'e>(
     (is_fixed && fits(type_of(column), value.kind())).then_some((column, name, value))
 }
 
-/// As [`comparison`], also of a condition from which one follows: `a < 1 OR a = 1 AND b < 2`, as rows
-/// are compared, is true for no other rows than those with `a <= 1`.
+/// As [`comparison`], also of a condition from which one follows: `a < 1 OR a = 1 AND b < 2`, as
+/// rows are compared, is true for no other rows than those with `a <= 1`.
 pub(super) fn end<'e>(
     type_of: &dyn Fn(usize) -> Type,
     condition: &'e Expr,

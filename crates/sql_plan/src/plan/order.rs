@@ -283,36 +283,40 @@ fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<(Scan, 
     let Some(wanted) = wanted else {
         return by_plain;
     };
-    let mut best: Option<(f64, (Scan, Presorted))> = None;
     let mut ways: Vec<Scan> = Vec::new();
     if matches!(scan.access, Access::All { backward: false }) {
         ways = access::by_each(scan);
     }
     let others = ways.iter().filter_map(|way| in_order(way, keys));
-    for (way, presorted) in by_plain.into_iter().chain(others) {
-        let share = wanted / estimate(&way.clone().into());
-        let cost = cost_of(&way) * share.min(1.0);
+    // A table may get more rows than it has now.
+    let others = others.map(|way| (SMALL, way));
+    let by_plain = by_plain.map(|way| (0.0, way));
+    let mut best: Option<(f64, (Scan, Presorted))> = None;
+    for (least_rows, (way, presorted)) in by_plain.into_iter().chain(others) {
+        let touched = touched_by(&way);
+        let for_one = (touched / estimate(&way.clone().into())).max(1.0);
+        let cost = (wanted * for_one).min(touched.max(least_rows)) * cost_of_row(&way);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, (way, presorted)));
         }
     }
     let (cost, way) = best?;
     let sorted = estimate(&plain.clone().into());
+    let all = touched_by(&plain) * cost_of_row(&plain) + sorted;
     let all = match &plain.access {
-        Access::All { .. } => (cost_of(&plain) + sorted).max(SMALL),
-        _ => cost_of(&plain) + sorted,
+        Access::All { .. } => all.max(SMALL),
+        _ => all,
     };
     (cost < all).then_some(way)
 }
 
-/// The cost of reading a scan to its end, in rows that are read one after the other.
-fn cost_of(scan: &Scan) -> f64 {
-    let each = match &scan.access {
+/// The cost of a row that a scan looks at, in rows that are read one after the other.
+fn cost_of_row(scan: &Scan) -> f64 {
+    match &scan.access {
         Access::All { .. } => 1.0,
         Access::Range(range) if range.index.is_none() => 1.0,
         _ => LOOK_UP,
-    };
-    touched_by(scan) * each
+    }
 }
 
 /// The scan so that it has the order, if its access can.

@@ -208,9 +208,9 @@ impl<D: Directory> Journal<D> {
         result.and(kept)
     }
 
-    /// Writes a checkpoint if earlier openings have left much room without records in the log. To be
-    /// called at the opening: short ones never come to the end of a checkpoint in steps. A full disk
-    /// postpones it.
+    /// Writes a checkpoint if earlier openings have left much room without records in the log. To
+    /// be called at the opening: short ones never come to the end of a checkpoint in steps. A full
+    /// disk postpones it.
     pub(super) fn gather<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         if !self.log.wal.is_sparse() {
             return Ok(());

@@ -11,15 +11,13 @@
 //!
 //! Rows in files have the values of their keys after their own, so that keys are computed once.
 
-use super::table::{NONE, Table};
 use super::{Left, Output};
 use crate::error::Result;
 use crate::plan::{Expr, Join, JoinKind, JoinMethod, Report};
 use crate::run::{Operator, Row, Run, evaluate, is_true};
 use crate::sink::Batch;
 use crate::types::Datum;
-use sql_rows::BATCH_ROWS;
-use sql_rows::{Blocks, Chain, LEVELS_MAX, Partitions, Reader};
+use sql_rows::{BATCH_ROWS, Blocks, Chain, LEVELS_MAX, NO_ROW, Partitions, Reader, RowTable};
 use std::sync::Arc;
 
 pub(super) struct HashRun {
@@ -28,7 +26,7 @@ pub(super) struct HashRun {
     output: Output,
     right: Box<dyn Operator>,
     phase: Phase,
-    table: Option<Table>,
+    table: Option<RowTable>,
     /// The right rows of the table that have found a partner, where it matters.
     matched: Vec<bool>,
     /// The right row that is next for the current left one, which has this key.
@@ -143,7 +141,7 @@ impl HashRun {
     fn begin(&mut self, run: &mut Run<'_>) -> Result<()> {
         let plan = Arc::clone(&self.plan);
         let (width, keys) = (plan.right.width(), self.keys().1.len());
-        let mut table = Table::new(run.state.memory.share(), width, keys);
+        let mut table = RowTable::new(run.state.memory.share(), width, keys);
         let mut files: Option<(Blocks, Partitions)> = None;
         let (mut batch, mut row_and_key) = (Batch::default(), Row::new());
         loop {
@@ -179,7 +177,7 @@ impl HashRun {
             None => {
                 self.link();
                 self.phase = Phase::Probe;
-                let is_empty = self.table.as_ref().is_none_or(|table| table.len() == 0);
+                let is_empty = self.table.as_ref().is_none_or(RowTable::is_empty);
                 if is_empty && !plan.kind.keeps_left() {
                     self.phase = Phase::Over;
                 }
@@ -313,7 +311,7 @@ impl HashRun {
     /// The key of the current left row, and the first row of the table that has it.
     fn look_up(&mut self, run: &mut Run<'_>) -> Result<u32> {
         let Some(table) = &self.table else {
-            return Ok(NONE);
+            return Ok(NO_ROW);
         };
         let row = self.left.row().unwrap_or_default();
         self.key.clear();
@@ -324,10 +322,10 @@ impl HashRun {
         }
         // A partner that was found says all there is to know.
         if self.left.is_matched && self.plan.kind.ends_at_first() {
-            return Ok(NONE);
+            return Ok(NO_ROW);
         }
         let found = table.first(&self.key);
-        if found != NONE && self.plan.condition.is_some() {
+        if found != NO_ROW && self.plan.condition.is_some() {
             self.pair.clear();
             self.pair.extend_from_slice(&row[..self.output.left]);
         }
@@ -344,7 +342,7 @@ impl HashRun {
             return Ok(false);
         };
         let mut tried = 0_u32;
-        while at != NONE {
+        while at != NO_ROW {
             tried += 1;
             if tried.is_multiple_of(BATCH_ROWS as u32) {
                 run.check()?;
@@ -440,7 +438,7 @@ impl Files {
     fn divide(
         &mut self,
         mut pair: Pair,
-        table: &mut Table,
+        table: &mut RowTable,
         kind: JoinKind,
         run: &Run<'_>,
     ) -> Result<()> {
@@ -472,7 +470,7 @@ impl Files {
 }
 
 /// Moves the rows of a table to files.
-fn divided(blocks: &Blocks, table: &mut Table, level: u32) -> Result<Partitions> {
+fn divided(blocks: &Blocks, table: &mut RowTable, level: u32) -> Result<Partitions> {
     let mut parts = Partitions::new(blocks, table.share(), level);
     let mut row_and_key = Row::new();
     for at in 0..table.len() {

@@ -3,7 +3,6 @@
 //! | module | job |
 //! |---|---|
 //! | `hash` | the right rows in a table, or both inputs divided among files by their hashes |
-//! | `table` | the table |
 //! | `again` | the right rows kept and read for each left row |
 //! | `lateral` | the right input run for each left row |
 //!
@@ -12,7 +11,6 @@
 mod again;
 mod hash;
 mod lateral;
-mod table;
 
 use super::{Operator, Run, build};
 use crate::error::Result;

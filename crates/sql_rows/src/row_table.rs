@@ -3,16 +3,18 @@
 //! Values stand one after the other, without a vector for each row. Rows with the same hash are
 //! linked in the order in which they came.
 
-use crate::types::Datum;
-use sql_rows::{BuildRowHasher, Share, bytes_of, hash_of};
+use crate::budget::{Share, bytes_of};
+use crate::hash::{BuildRowHasher, hash_of};
+use sql_values::types::Datum;
 use std::collections::HashMap;
 
 /// The number of no row.
-pub(super) const NONE: u32 = u32::MAX;
+pub const NO_ROW: u32 = u32::MAX;
 /// Bytes of a row beside its values: its hash, its links, and its part of the table.
 const LINK_BYTES: u64 = 40;
 
-pub(super) struct Table {
+/// Rows with their keys, under a share of memory.
+pub struct RowTable {
     share: Share,
     width: usize,
     keys: usize,
@@ -25,8 +27,9 @@ pub(super) struct Table {
     count: usize,
 }
 
-impl Table {
-    pub(super) fn new(share: Share, width: usize, keys: usize) -> Self {
+impl RowTable {
+    /// An empty table of rows, and keys, with so many values each.
+    pub fn new(share: Share, width: usize, keys: usize) -> Self {
         Self {
             share,
             width,
@@ -39,21 +42,28 @@ impl Table {
         }
     }
 
-    pub(super) fn share(&self) -> &Share {
+    /// Its share of memory.
+    pub fn share(&self) -> &Share {
         &self.share
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
         self.count
     }
 
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The number of different hashes.
-    pub(super) fn hashes(&self) -> usize {
+    pub fn hashes(&self) -> usize {
         self.heads.len()
     }
 
     /// Adds a row, if there is room; there is always room for the first one.
-    pub(super) fn push(&mut self, row: &[Datum], key: &[Datum]) -> bool {
+    pub fn push(&mut self, row: &[Datum], key: &[Datum]) -> bool {
         let bytes = bytes_of(row) + bytes_of(key) + LINK_BYTES;
         if !self.share.try_take(bytes) {
             if self.count > 0 {
@@ -68,8 +78,8 @@ impl Table {
     }
 
     /// Links the rows, after the last one. NULL equals nothing, so rows that have one are left out.
-    pub(super) fn link(&mut self) {
-        self.next = vec![NONE; self.count];
+    pub fn link(&mut self) {
+        self.next = vec![NO_ROW; self.count];
         self.heads.reserve(self.count);
         for at in (0..self.count).rev() {
             let key = self.key(at);
@@ -77,41 +87,49 @@ impl Table {
                 continue;
             }
             let before = self.heads.insert(hash_of(key, 0), at as u32);
-            self.next[at] = before.unwrap_or(NONE);
+            self.next[at] = before.unwrap_or(NO_ROW);
         }
     }
 
-    pub(super) fn row(&self, at: usize) -> &[Datum] {
+    /// A row by its number.
+    #[inline]
+    pub fn row(&self, at: usize) -> &[Datum] {
         &self.rows[at * self.width..][..self.width]
     }
 
-    pub(super) fn key(&self, at: usize) -> &[Datum] {
+    /// The key of a row.
+    #[inline]
+    pub fn key(&self, at: usize) -> &[Datum] {
         &self.row_keys[at * self.keys..][..self.keys]
     }
 
-    /// The first row with a key, or `NONE`.
-    pub(super) fn first(&self, key: &[Datum]) -> u32 {
+    /// The first row with a key, or `NO_ROW`.
+    #[inline]
+    pub fn first(&self, key: &[Datum]) -> u32 {
         if key.iter().any(Datum::is_null) {
-            return NONE;
+            return NO_ROW;
         }
         let head = self.heads.get(&hash_of(key, 0)).copied();
-        self.from(head.unwrap_or(NONE), key)
+        self.from(head.unwrap_or(NO_ROW), key)
     }
 
-    /// The next row with a key after one that has it, or `NONE`.
-    pub(super) fn after(&self, at: u32, key: &[Datum]) -> u32 {
+    /// The next row with a key after one that has it, or `NO_ROW`.
+    #[inline]
+    pub fn after(&self, at: u32, key: &[Datum]) -> u32 {
         self.from(self.next[at as usize], key)
     }
 
     /// The first row with a key among linked ones.
+    #[inline]
     fn from(&self, mut at: u32, key: &[Datum]) -> u32 {
-        while at != NONE && self.key(at as usize) != key {
+        while at != NO_ROW && self.key(at as usize) != key {
             at = self.next[at as usize];
         }
         at
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Takes all rows out, and gives their memory back.
+    pub fn clear(&mut self) {
         self.rows.clear();
         self.row_keys.clear();
         self.next.clear();
