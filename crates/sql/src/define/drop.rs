@@ -3,14 +3,11 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
-use super::role::refused;
-use crate::catalog::{
-    Body, Catalog, Constraint, Index, Names, Object, Oid, Rule, TableBody, is_typed,
-};
+use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::{Loose, SessionNames};
+use crate::state::SessionNames;
 use crate::types::{Kind, Names as _, Type};
 use sql_parse::{DropMissing, Path, object_name};
 use sqlparser::ast::{DropBehavior, DropDomain, ObjectName, ObjectType};
