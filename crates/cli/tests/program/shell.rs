@@ -412,8 +412,8 @@ fn a_dump_of_tables_that_belong_together_loads() {
     let dump = loads_again(&place, &database);
     for part in [
         "ALTER TABLE public.p ADD CONSTRAINT p_a_fkey",
-        "ALTER INDEX pb ATTACH PARTITION p1_b_idx",
-        "ALTER INDEX p_pkey ATTACH PARTITION p1_pkey",
+        "ALTER INDEX public.pb ATTACH PARTITION public.p1_b_idx",
+        "ALTER INDEX public.p_pkey ATTACH PARTITION public.p1_pkey",
         "COMMENT ON INDEX public.pb",
         "CREATE TABLE public.chi (\n    d integer\n) INHERITS (par);",
         "ALTER TABLE ONLY public.chi ALTER COLUMN a SET DEFAULT 7;",
