@@ -56,30 +56,28 @@ fn everything_is_there_after_reopening() {
 /// due for their few records: 200 rows took 3 GB.
 #[test]
 fn openings_that_write_little_leave_few_segments() {
-    for method in [Method::Inp, Method::Log] {
-        let directory = Directory::new();
-        let db = Database::create(directory.path(), &options(method)).unwrap();
-        people(&db);
-        drop(db);
-        for first in (0..40_i64).step_by(2) {
-            let db = Database::open(directory.path()).unwrap();
-            let table = db.table("people").unwrap();
-            let count = db.read(|r| r.count(&table, ..)).unwrap();
-            assert_eq!(count, first.cast_unsigned());
-            for id in [first, first + 1] {
-                db.transaction(|t| t.insert(&table, (id, "x", Some(id))))
-                    .unwrap();
-            }
-            drop((table, db));
-            let names = fs::read_dir(directory.path()).unwrap();
-            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            let segments = names.filter(|name| name.contains(".wal."));
-            let segments: Vec<String> = segments.collect();
-            assert!(segments.len() <= 2 * 5, "{method:?}: {segments:?}");
-        }
+    let directory = Directory::new();
+    let db = Database::create(directory.path(), &options(Method::Inp)).unwrap();
+    people(&db);
+    drop(db);
+    for first in (0..40_i64).step_by(2) {
         let db = Database::open(directory.path()).unwrap();
-        assert!(db.verify().unwrap().damage.is_empty());
+        let table = db.table("people").unwrap();
+        let count = db.read(|r| r.count(&table, ..)).unwrap();
+        assert_eq!(count, first.cast_unsigned());
+        for id in [first, first + 1] {
+            db.transaction(|t| t.insert(&table, (id, "x", Some(id))))
+                .unwrap();
+        }
+        drop((table, db));
+        let names = fs::read_dir(directory.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let segments = names.filter(|name| name.contains(".wal."));
+        let segments: Vec<String> = segments.collect();
+        assert!(segments.len() <= 2 * 5, "{segments:?}");
     }
+    let db = Database::open(directory.path()).unwrap();
+    assert!(db.verify().unwrap().damage.is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! | abort | nothing; before images in DRAM go back |
 //! | after the commit | its share of a flush or a merge; at their end a manifest |
 //! | checkpoint | the whole MemTable to a run; a manifest; then the older log is removed |
-//! | recovery | how a prepared transaction ended; a checkpoint after some short openings |
+//! | recovery | nothing, but how a prepared transaction ended |
 //!
 //! After SIGMOD 2015 (N-Store), section 3.3. Where we differ: a record is written when its
 //! transaction commits and not at each change, as in `inp`; secondary indexes are trees of the same
@@ -21,7 +21,7 @@ mod recovery;
 use super::serial::commit_log::{CommitLog, identity, wal_options};
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::replay::settings;
-use crate::lsm::file::compaction::{Compaction, Head, Progress, is_full_memory};
+use crate::lsm::file::compaction::{Compaction, Head, Progress};
 use crate::lsm::file::manifest::{self, Manifest};
 use crate::lsm::file::mem_table::MemTableSavepoint;
 use crate::lsm::file::store::{SavedSchema, Store};
@@ -203,36 +203,9 @@ impl<S: MemorySource, D: Directory> LogStructured<S, D> {
         }
     }
 
-    /// Does the work of a checkpoint if earlier openings have left much room without records in the
-    /// log. To be called at the opening: short ones never fill a MemTable, nor end a merge. A full
-    /// disk postpones it.
-    fn gather(&mut self) -> Result<()> {
-        if !self.journal.wal.is_sparse() || !self.journal.keep_reserve()? {
-            return Ok(());
-        }
-        match self.flush_and_merge() {
-            Err(error)
-                if (is_harmless(&error) || is_full_memory(&error))
-                    && !self.journal.is_poisoned() =>
-            {
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// Removes all segments that are not needed.
-    fn clear_log(&mut self) -> Result<()> {
-        while !self.journal.wal.needless().0.is_empty() {
-            self.journal.remove_needless()?;
-        }
-        Ok(())
-    }
-
     /// Writes the content of the MemTables to runs, and finishes the merges that are due.
     fn flush_and_merge(&mut self) -> Result<()> {
         self.flush_all()?;
-        self.clear_log()?;
         self.compaction
             .merge_now(&mut self.store, &self.journal.directory)
     }

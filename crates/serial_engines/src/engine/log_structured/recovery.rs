@@ -57,7 +57,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     compaction.resume(&replay.target);
     let mut journal = CommitLog::new(directory, options, wal, replay.ticket);
     journal.settle(resolved, options.access)?;
-    let mut partition = LogStructured {
+    Ok(LogStructured {
         store: replay.target,
         journal,
         compaction,
@@ -65,11 +65,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         undone: replay.undone,
         before: None,
         schema: None,
-    };
-    if options.access == Access::Write {
-        partition.gather()?;
-    }
-    Ok(partition)
+    })
 }
 
 /// The store of a manifest, with its runs and empty MemTables.

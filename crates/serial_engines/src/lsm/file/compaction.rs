@@ -490,7 +490,7 @@ fn remove_run<D: Directory>(directory: &D, identity: LogIdentity, number: u64) -
     Ok(())
 }
 
-pub(crate) fn is_full_memory(error: &StorageError) -> bool {
+fn is_full_memory(error: &StorageError) -> bool {
     matches!(error, StorageError::Memory(_)) && error.is_out_of_space()
 }
 
