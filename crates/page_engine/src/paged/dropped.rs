@@ -127,7 +127,7 @@ trait Visitor {
 
     fn page(&mut self, id: PageId);
 
-    /// What is left where it has no room.
+    /// Takes the rest of something for which it has no room.
     fn rest(&mut self, first: PageId, value: &[u8]) -> Result<()>;
 }
 
@@ -190,7 +190,7 @@ fn name<D: Directory>(
     Err(wrong_page(&pages.pool, first, detail))
 }
 
-/// What a name stands for: its pages are visited.
+/// Visits the pages that a name stands for.
 fn visit_named<D: Directory>(
     pages: &Pages<D>,
     (page, value): (PageId, &[u8]),
