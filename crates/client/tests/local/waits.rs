@@ -243,6 +243,21 @@ fn references_are_looked_up_after_each_wait() {
     assert_eq!(state(&mut other, "INSERT INTO c VALUES (1, 5)"), "23503");
 }
 
+/// The errors of three insertions of one key that wait for a transaction, which ends like this; the
+/// rows are deleted then.
+fn ends_of_waiters(sql: &Arc<Sql>, holder: &mut Session, end: &str) -> [String; 3] {
+    let threads = [1, 2, 3].map(|id| {
+        let insert = format!("INSERT INTO t VALUES ({id}, 0)");
+        waits(sql, sql.connect().unwrap(), move |session| {
+            state(session, &insert)
+        })
+    });
+    run(holder, end);
+    let ended = threads.map(|thread| thread.join().unwrap());
+    run(holder, "DELETE FROM t WHERE id > 0");
+    ended
+}
+
 /// Those who wait for the end of a transaction find no unique index any more that it has dropped.
 #[test]
 fn an_index_that_is_dropped_counts_for_nobody_who_has_waited() {
@@ -255,16 +270,8 @@ fn an_index_that_is_dropped_counts_for_nobody_who_has_waited() {
     for round in 0..10 {
         run(&mut holder, "ALTER TABLE t ADD CONSTRAINT u UNIQUE (k)");
         run(&mut holder, "BEGIN; ALTER TABLE t DROP CONSTRAINT u");
-        let threads = [1, 2, 3].map(|id| {
-            let insert = format!("INSERT INTO t VALUES ({id}, 0)");
-            waits(&sql, sql.connect().unwrap(), move |session| {
-                state(session, &insert)
-            })
-        });
-        run(&mut holder, "COMMIT");
-        let ended = threads.map(|thread| thread.join().unwrap());
+        let ended = ends_of_waiters(&sql, &mut holder, "COMMIT");
         assert_eq!(ended, ["", "", ""], "round {round}");
-        run(&mut holder, "DELETE FROM t WHERE id > 0");
     }
 }
 
@@ -300,16 +307,8 @@ fn an_index_that_is_undone_counts_for_nobody() {
     }
     for round in 0..10 {
         run(&mut holder, "BEGIN; CREATE UNIQUE INDEX u ON t (k)");
-        let threads = [1, 2, 3].map(|id| {
-            let insert = format!("INSERT INTO t VALUES ({id}, 0)");
-            waits(&sql, sql.connect().unwrap(), move |session| {
-                state(session, &insert)
-            })
-        });
-        run(&mut holder, "ROLLBACK");
-        let ended = threads.map(|thread| thread.join().unwrap());
+        let ended = ends_of_waiters(&sql, &mut holder, "ROLLBACK");
         assert_eq!(ended, ["", "", ""], "round {round}");
-        run(&mut holder, "DELETE FROM t WHERE id > 0");
     }
 }
 

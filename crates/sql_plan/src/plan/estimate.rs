@@ -11,12 +11,16 @@ use super::selectivity::{
     elements_of, known_of, rows_of, share_of, share_of_index, share_of_null, share_of_value,
 };
 use crate::types::Datum;
+use std::sync::Arc;
 
 /// The share of pairs for which a condition that is no equality is true.
 pub(super) const SHARE: f64 = 1.0 / 3.0;
 
 /// A look-up costs about as much as reading so many rows in order.
 pub(super) const LOOK_UP: f64 = 10.0;
+
+/// The factor by which a way that suits few rows only must be cheaper, because estimates are rough.
+pub(super) const GAIN: f64 = 2.0;
 
 /// About the number of a node's rows.
 pub(super) fn estimate(node: &Node) -> f64 {
@@ -103,6 +107,40 @@ pub(super) fn touched(node: &Node) -> f64 {
         Node::Sort(plan) => 2.0 * touched(&plan.input),
         Node::Distinct(plan) => touched(&plan.input),
         _ => estimate(node),
+    }
+}
+
+/// About the cost of a node's rows, in rows that are looked at, with the indexes that its scans will
+/// have.
+pub(super) fn cost_of(node: &Node) -> f64 {
+    let mut node = node.clone();
+    access::choose_all(&mut node);
+    cost(&mut node)
+}
+
+fn cost(node: &mut Node) -> f64 {
+    let rows = estimate(node);
+    match node {
+        Node::Scan(scan) => touched_by(scan),
+        Node::Join(join) => {
+            let join = Arc::make_mut(join);
+            let (left, right) = (estimate(&join.left), cost(&mut join.right));
+            cost(&mut join.left)
+                + match join.method {
+                    JoinMethod::Lateral => left * (LOOK_UP + right),
+                    JoinMethod::Hash { .. } => left + right + rows,
+                    JoinMethod::Loop => right + left * estimate(&join.right),
+                }
+        }
+        other => {
+            let mut sum = rows;
+            let visited = other.inputs(&mut |input, _| {
+                sum += cost(input);
+                Ok(())
+            });
+            debug_assert!(visited.is_ok(), "the visitor does not fail");
+            sum
+        }
     }
 }
 

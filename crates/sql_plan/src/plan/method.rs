@@ -9,7 +9,7 @@ use super::expression::Expr;
 use super::join_order::types_of;
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Project, Scan};
 use super::rerun::run_for_each;
-use super::side::{Side, deeper, shifted, side};
+use super::side::{Side, deepen_part, deeper, shifted, side};
 
 /// Puts conditions into a node, as far down as they go.
 pub(super) type Push = fn(Node, Vec<Expr>) -> Node;
@@ -205,8 +205,7 @@ pub(super) fn looked_up(mut condition: Expr, width: usize) -> Expr {
                 }
                 return Ok(false);
             }
-            Expr::Outer(level, ..) if *level > depth => *level += 1,
-            _ => {}
+            other => deepen_part(other, depth),
         }
         Ok(true)
     });

@@ -9,7 +9,7 @@
 //! | `factor`, `equal` | conditions become parts; what follows from them |
 //! | `unnest`, `decorrelate` | conditions become joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
-//! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
+//! | `access`, `order`, `method`, `rerun`, `side`, `join_order` | indexes of scans, and joins |
 //! | `outer` | outer joins that are inner ones |
 //! | `postpone` | expressions that are computed after the limit |
 //! | `computed`, `implies`, `nulls`, `mutable` | indexes of expressions, or of a part of the rows |

@@ -94,13 +94,8 @@ fn is_exact(presorted: &Presorted) -> bool {
 
 /// As [`read_end`], of several of them: each reads its own row.
 fn read_ends(aggregate: &Aggregate) -> Option<Node> {
-    let mut input = aggregate.input.clone();
-    let mut is_stable = true;
-    let walked = input.walk(0, &mut |part, _| {
-        is_stable &= !part.has_volatile();
-        Ok(is_stable)
-    });
-    if walked.is_err() || !is_stable {
+    let input = &aggregate.input;
+    if input.has_volatile() {
         return None;
     }
     let mut ends = aggregate.calls.iter().map(|call| {

@@ -3,10 +3,11 @@
 //! all that they have once.
 
 use super::access;
-use super::estimate::{LOOK_UP, estimate, touched};
+use super::estimate::{GAIN, LOOK_UP, cost_of, estimate};
 use super::expression::Expr;
 use super::method::{Push, looked_up};
 use super::node::{Join, JoinKind, JoinMethod, Node};
+use super::side::deepen_part;
 use std::sync::Arc;
 
 /// Most joins on the right side: each is planned once more.
@@ -24,10 +25,8 @@ pub(super) fn run_for_each(join: &Join, equalities: &[Expr], push: Push) -> Opti
     }
     let mut right = join.right.clone();
     let joins = joins_of(&mut right)?;
-    let mut whole = right.clone();
-    access::choose_all(&mut whole);
-    let (rows, all) = (estimate(&join.left), touched(&whole));
-    if joins > JOINS_MAX || rows * LOOK_UP >= all || has_volatile(&mut right) {
+    let (rows, all) = (estimate(&join.left), cost_of(&right));
+    if joins > JOINS_MAX || rows * LOOK_UP >= all || right.has_volatile() {
         return None;
     }
     forget_methods(&mut right);
@@ -37,7 +36,7 @@ pub(super) fn run_for_each(join: &Join, equalities: &[Expr], push: Push) -> Opti
     let conditions = conditions.map(|condition| looked_up(condition, width));
     let mut right = push(right, conditions.collect());
     access::choose_all(&mut right);
-    let is_less = rows * (LOOK_UP + touched(&right)) < all;
+    let is_less = rows * (LOOK_UP + cost_of(&right)) * GAIN < all;
     (is_less && looks_up_left(&mut right)).then_some(right)
 }
 
@@ -64,16 +63,6 @@ fn joins_of(node: &mut Node) -> Option<usize> {
     Some(joins)
 }
 
-fn has_volatile(node: &mut Node) -> bool {
-    let mut has = false;
-    let walked = node.walk(0, &mut |part, _| {
-        has |= part.has_volatile();
-        Ok(!has)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    has
-}
-
 /// Lets joins by tables of hashes choose again.
 fn forget_methods(node: &mut Node) {
     if let Node::Join(join) = node
@@ -97,11 +86,7 @@ fn forget_methods(node: &mut Node) {
 /// Moves a node below one more outer row.
 fn deepen(node: &mut Node) {
     let walked = node.walk(0, &mut |part, depth| {
-        if let Expr::Outer(level, ..) = part
-            && *level > depth
-        {
-            *level += 1;
-        }
+        deepen_part(part, depth);
         Ok(true)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");

@@ -36,13 +36,18 @@ pub(super) fn shifted(mut condition: Expr, width: usize) -> Expr {
 /// A condition where another outer row lies nearer than those that it reads.
 pub(super) fn deeper(mut condition: Expr) -> Expr {
     let walked = condition.walk(0, &mut |part, depth| {
-        if let Expr::Outer(level, ..) = part
-            && *level > depth
-        {
-            *level += 1;
-        }
+        deepen_part(part, depth);
         Ok(true)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");
     condition
+}
+
+/// As [`deeper`], of a part that a walk visits.
+pub(super) fn deepen_part(part: &mut Expr, depth: usize) {
+    if let Expr::Outer(level, ..) = part
+        && *level > depth
+    {
+        *level += 1;
+    }
 }

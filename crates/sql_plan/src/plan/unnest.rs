@@ -2,11 +2,9 @@
 //!
 //! Conditions of the inner query that read the row around it become those of the join, so its
 //! rows can be kept in a table of hashes. If these are few, they look the outer rows up by their
-//! index instead, each of their keys once. A query over several tables stays as it is where few
-//! outer rows ask for it and it finds its rows by indexes.
+//! index instead, each of their keys once.
 
-use super::access;
-use super::estimate::{LOOK_UP, estimate, touched_by};
+use super::estimate::{GAIN, cost_of, estimate};
 use super::expression::{Expr, Subquery, SubqueryTest};
 use super::improve::{keep, push};
 use super::join_order::types_of;
@@ -15,9 +13,6 @@ use super::node::{Distinct, Filter, Join, JoinKind, JoinMethod, Limit, Node, Pro
 use super::side::{Side, side};
 use crate::types::Datum;
 use std::sync::Arc;
-
-/// The factor by which a way that suits few rows only must be cheaper, because estimates are rough.
-const GAIN: f64 = 2.0;
 
 /// A semi- or anti-join in the place of `EXISTS`, `IN` or their opposites; or the condition back.
 pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
@@ -30,15 +25,11 @@ pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
         _ => return (node, Some(condition)),
     };
     let width = node.width();
-    let (filter, inner) = match &subquery.test {
-        SubqueryTest::Exists => {
-            let filter = tested_rows(&subquery);
-            let inner = filter.as_deref().cloned();
-            (filter, inner.and_then(|inner| exists(inner, width)))
-        }
+    let inner = match &subquery.test {
+        SubqueryTest::Exists => tested_rows(&subquery).and_then(|inner| exists(inner, width)),
         // NOT IN is unknown where a value is NULL, which no anti-join says.
-        SubqueryTest::Any(_) if kind == JoinKind::Semi => (None, any(&subquery, width)),
-        _ => (None, None),
+        SubqueryTest::Any(_) if kind == JoinKind::Semi => any(&subquery, width),
+        _ => None,
     };
     let Some((right, join_condition)) = inner else {
         return (node, Some(condition));
@@ -51,38 +42,9 @@ pub(super) fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
         method: JoinMethod::Loop,
     };
     let by_keys = keys_first(&join);
-    let joined = with_method(join.clone(), push);
-    if let Some(filter) = filter
-        && runs_for_each(&joined, Node::Filter(filter))
-    {
-        return (join.left, Some(condition));
-    }
+    let joined = with_method(join, push);
     let cheaper = by_keys.filter(|(_, cost)| cost * GAIN < cost_of_left(&joined));
     (cheaper.map_or(joined, |(node, _)| node), None)
-}
-
-/// Whether a query is better run for each left row of a join: it finds its rows by an index, which
-/// the join does not.
-fn runs_for_each(joined: &Node, mut query: Node) -> bool {
-    let Node::Join(join) = joined else {
-        return false;
-    };
-    let is_looked_up = matches!(join.method, JoinMethod::Lateral);
-    if is_looked_up || matches!(join.right, Node::Scan(_)) {
-        return false;
-    }
-    // Queries inside would be planned twice on each level.
-    let mut has_query = false;
-    let walked = query.walk(0, &mut |part, _| {
-        has_query |= matches!(part, Expr::Subquery(_));
-        Ok(!has_query)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    if has_query {
-        return false;
-    }
-    let each = LOOK_UP + cost_of(&push(query, Vec::new()));
-    estimate(&join.left) * each * GAIN < cost_of(&join.right)
 }
 
 /// A semi-join with the different keys of the right rows on its left, each of which looks up rows
@@ -157,41 +119,8 @@ fn cost_of_left(joined: &Node) -> f64 {
     }
 }
 
-/// About the cost of a node's rows.
-fn cost_of(node: &Node) -> f64 {
-    let mut node = node.clone();
-    access::choose_all(&mut node);
-    cost(&mut node)
-}
-
-fn cost(node: &mut Node) -> f64 {
-    let rows = estimate(node);
-    match node {
-        Node::Scan(scan) => touched_by(scan),
-        Node::Join(join) => {
-            let join = Arc::make_mut(join);
-            let (left, right) = (estimate(&join.left), cost(&mut join.right));
-            cost(&mut join.left)
-                + match join.method {
-                    JoinMethod::Lateral => left * (LOOK_UP + right),
-                    JoinMethod::Hash { .. } => left + right + rows,
-                    JoinMethod::Loop => right + left * estimate(&join.right),
-                }
-        }
-        other => {
-            let mut sum = rows;
-            let visited = other.inputs(&mut |input, _| {
-                sum += cost(input);
-                Ok(())
-            });
-            debug_assert!(visited.is_ok(), "the visitor does not fail");
-            sum
-        }
-    }
-}
-
 /// The rows that `EXISTS` asks for, with their conditions.
-fn tested_rows(subquery: &Subquery) -> Option<Arc<Filter>> {
+fn tested_rows(subquery: &Subquery) -> Option<Filter> {
     let mut node = subquery.node.clone();
     loop {
         node = match node {
@@ -206,7 +135,7 @@ fn tested_rows(subquery: &Subquery) -> Option<Arc<Filter>> {
             {
                 Arc::unwrap_or_clone(aggregate).input
             }
-            Node::Filter(filter) => return Some(filter),
+            Node::Filter(filter) => return Some(Arc::unwrap_or_clone(filter)),
             _ => return None,
         }
     }

@@ -290,6 +290,18 @@ impl Node {
         walked.is_ok() && !varies
     }
 
+    /// Whether an expression in it may have another value each time.
+    pub(super) fn has_volatile(&self) -> bool {
+        let mut has = false;
+        // The walk changes nothing; it only has one form.
+        let walked = self.clone().walk(0, &mut |part, _| {
+            has |= part.has_volatile();
+            Ok(!has)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        has
+    }
+
     /// Whether it reads rows of a round of a recursive query.
     pub(super) fn reads_round(&self) -> bool {
         self.clone().has(&|node| matches!(node, Self::Working(_)))
