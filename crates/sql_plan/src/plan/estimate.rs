@@ -110,8 +110,8 @@ pub(super) fn touched(node: &Node) -> f64 {
     }
 }
 
-/// About the cost of a node's rows, in rows that are looked at, with the indexes that its scans will
-/// have.
+/// About the cost of a node's rows, in rows that are looked at, with the indexes that its scans
+/// will have.
 pub(super) fn cost_of(node: &Node) -> f64 {
     let mut node = node.clone();
     access::choose_all(&mut node);
