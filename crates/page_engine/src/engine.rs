@@ -151,8 +151,12 @@ impl<P: Platform> Paged<P> {
     ) -> Result<Self> {
         let shared = Shared::open(platform, options, axes, decide)?;
         let mut session = Self::new(Arc::new(Running::start(shared, options)))?;
-        if options.access == pmem::Access::Write {
-            session.free_dropped()?;
+        if options.access == pmem::Access::Write && session.free_dropped()? {
+            // As after the rest of a recovery: a second one has nothing to do.
+            match session.shared.write_checkpoint() {
+                Err(error) if session.shared.is_poisoned() => return Err(error),
+                _ => {}
+            }
         }
         Ok(session)
     }
@@ -279,8 +283,9 @@ impl<P: Platform> Paged<P> {
 
     /// Frees the pages of tables and indexes that were dropped. They are gone whatever happens to
     /// their pages, so what fails while the partition goes on (no room, damage, others in the way)
-    /// is left for the next drop or opening.
-    fn free_dropped(&mut self) -> Result<()> {
+    /// is left for the next drop or opening. Returns whether any were freed.
+    fn free_dropped(&mut self) -> Result<bool> {
+        let mut freed = false;
         while self.tables.has_dropped(&self.shared.pages)? {
             let piece = |tables: &mut Tables, pages: &Pages<_>, txn: &mut Transaction| {
                 tables.free_dropped(pages, txn)
@@ -288,10 +293,10 @@ impl<P: Platform> Paged<P> {
             match self.define_durably(Durability::None, piece) {
                 Err(error) if self.shared.is_poisoned() => return Err(error),
                 Err(_) => break,
-                Ok(()) => {}
+                Ok(()) => freed = true,
             }
         }
-        Ok(())
+        Ok(freed)
     }
 
     /// Starts a transaction with the partition locked and the newest definitions.
@@ -583,7 +588,7 @@ impl<P: Platform> Idle for Paged<P> {
 
     fn drop_table(&mut self, table: TableId) -> Result<()> {
         self.define(|tables, pages, txn| tables.drop_table(pages, table, txn))?;
-        self.free_dropped()
+        self.free_dropped().map(|_| ())
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
@@ -592,7 +597,7 @@ impl<P: Platform> Idle for Paged<P> {
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
         self.define(|tables, pages, txn| tables.drop_index(pages, table, index, txn))?;
-        self.free_dropped()
+        self.free_dropped().map(|_| ())
     }
 
     fn checkpoint(&mut self) -> Result<()> {

@@ -4,7 +4,7 @@
 //!
 //! Method: small pages with few cells make a table of a thousand pages and more, with an index and
 //! long values. A sample of the syncs and fences of the drop are crash points; each image is
-//! opened, verified and counted.
+//! opened, verified, opened again, which may store nothing, and counted.
 
 use super::tests::{TestPlatform, options};
 use super::*;
@@ -138,6 +138,10 @@ fn wherever_a_crash_hits_a_drop_the_table_is_whole_or_gone_with_its_pages() {
                 let image = world.image_in(&choice, &mut scratch).unwrap();
                 let mut engine = open_again(image, method);
                 let rows = assert_sound(&mut engine);
+                drop(engine);
+                let stores = image.stores();
+                let engine = open_again(image, method);
+                assert_eq!(image.stores(), stores, "{method}: a second opening");
                 let mut counts = counts.lock().unwrap();
                 if engine.tables().is_empty() {
                     assert_eq!(used_pages(&engine), before, "{method}");
