@@ -280,6 +280,7 @@ impl Binder<'_> {
             node,
             width,
             is_kept: true,
+            rows: None,
         });
         self.changes.push(Node::Shared(Arc::clone(&shared)));
         let Some(columns) = columns else {
@@ -317,6 +318,7 @@ impl Binder<'_> {
             node,
             width,
             is_kept,
+            rows: None,
         })))
     }
 
