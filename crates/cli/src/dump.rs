@@ -47,6 +47,7 @@ pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
              or `indelible backup` for a copy of everything"
         );
     }
+    database.check_rows()?;
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner("dumping");
     record(&mut out, &["indelible-dump", DUMP_VERSION])?;

@@ -202,22 +202,26 @@ fn owner_of(directory: &Path) -> Result<Box<dyn Client>> {
 /// of the opening.
 fn server_of(directory: &Path, error: anyhow::Error) -> Result<WireClient> {
     let is_in_use = matches!(error.downcast_ref(), Some(indelible::Error::InUse { .. }));
-    let port = if is_in_use {
-        socket_port(directory)?
-    } else {
-        None
-    };
-    let Some(port) = port else {
+    if !is_in_use {
         return Err(error);
-    };
-    let address = Address {
-        host: directory.canonicalize()?.display().to_string(),
-        port,
-        user: OWNER.to_owned(),
-        password: None,
-        database: OWNER.to_owned(),
-    };
-    Ok(WireClient::connect(&address)?)
+    }
+    let host = directory.canonicalize()?.display().to_string();
+    for port in socket_ports(directory)? {
+        let address = Address {
+            host: host.clone(),
+            port,
+            user: OWNER.to_owned(),
+            password: None,
+            database: OWNER.to_owned(),
+        };
+        match WireClient::connect(&address) {
+            Ok(client) => return Ok(client),
+            // A server that was killed may have left a socket.
+            Err(client::Error::Lost(_)) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    Err(error)
 }
 
 /// The report of a statement about the whole database, of the server that has it open.
@@ -257,16 +261,15 @@ impl ServerReport {
     }
 }
 
-/// The port in the name of the socket in a directory, if there is one.
-fn socket_port(directory: &Path) -> Result<Option<u16>> {
+/// The ports in the names of the sockets in a directory.
+fn socket_ports(directory: &Path) -> Result<Vec<u16>> {
+    let mut ports = Vec::new();
     for entry in directory.read_dir()? {
         let name = entry?.file_name();
         let port = name
             .to_str()
             .and_then(|name| name.strip_prefix(".s.PGSQL."));
-        if let Some(port) = port.and_then(|port| port.parse().ok()) {
-            return Ok(Some(port));
-        }
+        ports.extend(port.and_then(|port| port.parse::<u16>().ok()));
     }
-    Ok(None)
+    Ok(ports)
 }

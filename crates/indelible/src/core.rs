@@ -139,7 +139,7 @@ impl Core {
         // recovery.
         let slots = self.partitions.iter();
         let mut slots: Vec<_> = slots
-            .filter_map(|partition| partition.take(Duration::ZERO).ok())
+            .filter_map(|partition| partition.take(Duration::ZERO, None).ok())
             .collect();
         let has_all = slots.len() == self.partitions.len();
         if has_all {

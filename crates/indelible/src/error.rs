@@ -189,6 +189,19 @@ pub enum Error {
         /// The damage found.
         detail: String,
     },
+    /// Rows of the database are damaged, and a copy would have other values without a word. Nothing
+    /// was copied. Restore a backup; rows that are whole can still be read.
+    #[error(
+        "the database is damaged: {detail}{}; nothing was copied: `indelible verify` lists the damage; \
+         restore a backup",
+        if *more == 0 { String::new() } else { format!(", and {more} more") }
+    )]
+    Damaged {
+        /// Expected and found, of the first damage.
+        detail: String,
+        /// Further damage.
+        more: usize,
+    },
     /// A copy of a database was read back and differs from its source. It was removed; look for a
     /// failing medium.
     #[error(
@@ -585,6 +598,7 @@ impl Error {
             | Self::Stopped { .. }
             | Self::InDoubt { .. }
             | Self::DamagedDescriptor { .. }
+            | Self::Damaged { .. }
             | Self::NoDescriptor { .. } => Advice::Stop,
             _ => Advice::Change,
         }

@@ -134,10 +134,14 @@ fn linked(link: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
     }
 }
 
-/// Target of a link, if there is a link. A relative one begins at the directory of the link.
+/// Target of a link, if there is a link. A relative one begins at the directory of the link. A copy
+/// that has followed the link has a directory with a note of the owner in its place.
 pub(crate) fn target_of(link: &Path) -> Option<PathBuf> {
-    let target = fs::read_link(link).ok()?;
-    Some(link.parent().unwrap_or(Path::new(".")).join(target))
+    match fs::read_link(link) {
+        Ok(target) => Some(link.parent().unwrap_or(Path::new(".")).join(target)),
+        Err(_) if link.join(OWNER).is_file() => Some(link.to_owned()),
+        Err(_) => None,
+    }
 }
 
 /// Whether two paths lead to one directory.

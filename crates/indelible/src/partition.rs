@@ -30,7 +30,9 @@ use crate::sync::{
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use storage::StorageError;
 use storage::engine::{CommitTicket, Engine, GlobalTxnId};
+use storage::lock::Interrupt;
 use storage::sync::CachePadded;
 
 /// Waiting time after which a thread is served before newcomers.
@@ -263,15 +265,19 @@ impl Partition {
         }
     }
 
-    /// Takes a slot, waiting at most `limit` for it.
+    /// Takes a slot, waiting at most `limit` for it, and no longer once the interrupt is raised.
     #[inline]
-    pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
+    pub(crate) fn take(
+        &self,
+        limit: Duration,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<MutexGuard<'_, SessionSlot>> {
         if self.next.load(Ordering::Relaxed) == NO_TURN
             && let Some(slot) = self.try_take()
         {
             return Ok(slot);
         }
-        self.wait(limit)
+        self.wait(limit, interrupt)
     }
 
     /// Takes a slot if one is free and the partition is not stopped.
@@ -292,14 +298,18 @@ impl Partition {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
+    fn wait(
+        &self,
+        limit: Duration,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<MutexGuard<'_, SessionSlot>> {
         let start = Instant::now();
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let taken = if let Some(slot) = self.spin(NO_TURN) {
             Ok(slot)
         } else {
             self.asleep.fetch_add(1, Ordering::SeqCst);
-            let taken = self.wait_asleep(start, limit);
+            let taken = self.wait_asleep(start, limit, interrupt);
             let others = self.asleep.fetch_sub(1, Ordering::SeqCst) - 1;
             if others > 0 && self.has_many_slots() {
                 // Another slot may have been put back while this thread was being woken.
@@ -343,7 +353,12 @@ impl Partition {
         Some(slot)
     }
 
-    fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
+    fn wait_asleep(
+        &self,
+        start: Instant,
+        limit: Duration,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<MutexGuard<'_, SessionSlot>> {
         let mut queue = self.queue();
         queue.turns += 1;
         let turn = queue.turns;
@@ -358,10 +373,14 @@ impl Partition {
             }
             let waited = start.elapsed();
             let next = self.next.load(Ordering::Relaxed);
-            if waited >= limit {
+            let is_interrupted = interrupt.is_some_and(Interrupt::is_raised);
+            if is_interrupted || waited >= limit {
                 if next == turn {
                     self.next.store(NO_TURN, Ordering::Relaxed);
                     self.freed.notify_all();
+                }
+                if is_interrupted {
+                    return Err(StorageError::Interrupted.into());
                 }
                 return Err(Error::Conflict {
                     partition: self.number,
@@ -373,7 +392,7 @@ impl Partition {
             }
             queue.sleepers += 1;
             // Never longer than this, so that a signal lost to the order of two relaxed accesses
-            // costs no more.
+            // costs no more, and an interrupt is noticed.
             let pause = PATIENCE.min(limit.saturating_sub(waited));
             let woken = self.freed.wait_timeout(queue, pause);
             queue = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -570,7 +589,7 @@ impl Partition {
     fn force(&self, ticket: CommitTicket) -> Result<()> {
         // The commit is made and must not be reported as failed because others keep the partition
         // busy, so the wait has no limit.
-        let Ok(mut slot) = self.take(Duration::MAX) else {
+        let Ok(mut slot) = self.take(Duration::MAX, None) else {
             // Nobody will make it durable now, but a thread may have done so before the partition
             // stopped.
             return if self.durable() < ticket {

@@ -52,6 +52,7 @@ use pmem::Counters;
 use std::time::Duration;
 use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle};
+use storage::lock::Interrupt;
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -70,6 +71,8 @@ pub(crate) struct Session<'db> {
     soundness: Soundness,
     slot_use: SlotUse,
     lock_policy: LockPolicy,
+    /// Ends its waits for partitions.
+    pub(crate) interrupt: Option<&'db Interrupt>,
     /// Operations of the open transaction so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
     /// Savepoints of the open transaction, if it has any.
@@ -121,6 +124,7 @@ impl<'db> Session<'db> {
             soundness: Soundness::Sound,
             slot_use: SlotUse::Transaction,
             lock_policy,
+            interrupt: None,
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
             row_changes: RowChanges::default(),
@@ -411,7 +415,7 @@ impl<'db> Session<'db> {
             SlotWait::Long => self.lock_policy.wait_limit,
             SlotWait::Short(limit) => limit.min(self.lock_policy.wait_limit),
         };
-        match partition.take(limit) {
+        match partition.take(limit, self.interrupt) {
             Ok(slot) => Ok(Held {
                 partition,
                 slot,

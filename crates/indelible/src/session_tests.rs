@@ -304,7 +304,7 @@ fn a_new_index_never_has_the_number_of_a_dropped_one() {
 fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     let (db, _) = database(1);
     let partition = &db.core.partitions[0];
-    let slot = partition.take(Duration::ZERO).unwrap();
+    let slot = partition.take(Duration::ZERO, None).unwrap();
     let ticket = storage::engine::CommitTicket(1);
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| partition.wait_durable(ticket, Duration::from_hours(1)));
@@ -316,7 +316,7 @@ fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     // Also for one that finds the partition stopped when it wants to lead the group itself.
     let late = partition.wait_durable(ticket, Duration::ZERO);
     assert!(matches!(late, Err(Error::InDoubt { .. })), "{late:?}");
-    let next = partition.take(Duration::ZERO).map(drop);
+    let next = partition.take(Duration::ZERO, None).map(drop);
     assert!(matches!(next, Err(Error::Stopped { partition: 0 })));
 }
 

@@ -149,16 +149,25 @@ impl<P: Platform> Paged<P> {
         axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        let shared = Shared::open(platform, options, axes, decide)?;
-        let mut session = Self::new(Arc::new(Running::start(shared, options)))?;
+        let mut session = Self::recover(platform, options, axes, decide)?;
         if options.access == pmem::Access::Write && session.free_dropped()? {
-            // As after the rest of a recovery: a second one has nothing to do.
-            match session.shared.write_checkpoint() {
-                Err(error) if session.shared.is_poisoned() => return Err(error),
-                _ => {}
-            }
+            // The next opening has to find nothing to do, as after any recovery. If the orderly end
+            // fails, this one does what is left.
+            drop(session.close());
+            drop(session);
+            session = Self::recover(platform, options, axes, decide)?;
         }
         Ok(session)
+    }
+
+    fn recover(
+        platform: &P,
+        options: &EngineOptions,
+        axes: PageAxes,
+        decide: Decide<'_>,
+    ) -> Result<Self> {
+        let shared = Shared::open(platform, options, axes, decide)?;
+        Self::new(Arc::new(Running::start(shared, options)))
     }
 
     /// The next session of a partition.

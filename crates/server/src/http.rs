@@ -113,6 +113,10 @@ fn answer(stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
     let request = String::from_utf8_lossy(&request);
     let (state, kind, body) = content(&request, page, shared);
     let (length, policy) = (body.len(), page::POLICY);
+    let body = match request.starts_with("HEAD ") {
+        true => "",
+        false => &*body,
+    };
     client.send(&format!(
         "HTTP/1.1 {state}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
          Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
@@ -122,10 +126,10 @@ fn answer(stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
 
 fn content(request: &str, page: &Page, shared: &Shared) -> Answer {
     let mut words = request.split_whitespace();
-    let (Some("GET"), Some(path)) = (words.next(), words.next()) else {
+    let (Some("GET" | "HEAD"), Some(target)) = (words.next(), words.next()) else {
         return ("405 Method Not Allowed", TEXT, "use GET\n".to_owned());
     };
-    match path {
+    match path_of(target) {
         "/" => ("200 OK", "text/html; charset=utf-8", page::HTML.to_owned()),
         // The server listens when the database has recovered, so it is ready as long as it lives.
         "/healthz" | "/readyz" => ("200 OK", TEXT, "ok\n".to_owned()),
@@ -143,6 +147,15 @@ fn content(request: &str, page: &Page, shared: &Shared) -> Answer {
             ("404 Not Found", TEXT, known.to_owned())
         }
     }
+}
+
+/// The path of a target, which may name the host, and have a query that nobody asks for.
+fn path_of(target: &str) -> &str {
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => target,
+    };
+    path.split('?').next().unwrap_or(path)
 }
 
 /// Whether a header has the token.

@@ -140,6 +140,12 @@ pub enum TlsError {
     /// Others could read it.
     #[error("other users can read the key {0}; run: chmod 600 {0}")]
     NotSecret(PathBuf),
+    /// It has a passphrase.
+    #[error(
+        "the key {0} is encrypted, which is not supported; decrypt it (`openssl pkey -in {0} -out KEY`) \
+         and keep it readable for its owner only"
+    )]
+    Encrypted(PathBuf),
     /// The two files do not belong together.
     #[error("{0} is not the key of the certificate {1}")]
     Mismatch(PathBuf, PathBuf),

@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lines that wait to be written; more are left out.
 const WAITING_MAX: usize = 1024;
+/// The time that the last lines have at the end, and the pause between two looks at them.
+const END_WAIT: Duration = Duration::from_secs(1);
+const END_LOOK: Duration = Duration::from_millis(1);
 /// No statement takes so long.
 const NEVER: u64 = u64::MAX;
 
@@ -31,7 +34,7 @@ pub struct LogOptions {
     pub lock_waits: Option<Duration>,
 }
 
-/// The log of a server. Dropping it writes what is left.
+/// The log of a server. Dropping it writes what is left, unless nobody takes it.
 pub(crate) struct Log {
     lines: Option<SyncSender<String>>,
     thread: Option<JoinHandle<()>>,
@@ -107,7 +110,15 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         drop(self.lines.take());
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let until = Instant::now() + END_WAIT;
+        // A full pipe that nobody reads must not keep the database open.
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(END_LOOK);
+        }
+        if thread.is_finished() {
             // Its panic has been printed.
             let _ = thread.join();
         }

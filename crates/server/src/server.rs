@@ -33,6 +33,8 @@ use std::time::{Duration, Instant};
 
 /// The stack of a connection's thread; pages that it does not touch cost nothing.
 const STACK_BYTES: usize = 8 << 20;
+/// The name of a socket, before the port.
+const SOCKET_NAME: &str = ".s.PGSQL.";
 /// The port in the name of a socket where none is listened on.
 const PORT: u16 = 5432;
 /// A pause between two attempts to end a statement: one may have begun in the very moment.
@@ -82,6 +84,7 @@ impl Server {
             .socket
             .as_deref()
             .map(|path| socket_path(path, port));
+        remove_dead(&options.directory);
         if let Some(path) = &path {
             listeners.push(listen_at(path)?);
         }
@@ -397,10 +400,30 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
 /// The socket in a directory has the name that clients look for.
 fn socket_path(path: &Path, port: u16) -> PathBuf {
     if path.is_dir() {
-        path.join(format!(".s.PGSQL.{port}"))
+        path.join(format!("{SOCKET_NAME}{port}"))
     } else {
         path.to_owned()
     }
+}
+
+/// Whether it is a socket on which nobody listens: a server that was killed has left it.
+fn is_dead(path: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let connected = is_socket.then(|| UnixStream::connect(path));
+    connected.is_some_and(|connected| {
+        connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    })
+}
+
+/// Removes the sockets that earlier servers of the database have left in its directory.
+fn remove_dead(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with(SOCKET_NAME) && is_dead(&entry.path())
+    });
+    // Clients pass over what stays.
+    left.for_each(|entry| drop(fs::remove_file(entry.path())));
 }
 
 /// Listens on a socket in the file system, whose owner alone can connect.
@@ -409,9 +432,7 @@ fn listen_at(path: &Path) -> Result<Listener, ServeError> {
         io::ErrorKind::AddrInUse => ServeError::SocketInUse(path.to_owned()),
         _ => ServeError::Listen(path.display().to_string(), error),
     };
-    // Nobody listens on what a server that was killed has left.
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err() {
+    if is_dead(path) {
         fs::remove_file(path).map_err(failed)?;
     }
     let listener = UnixListener::bind(path).map_err(failed)?;

@@ -7,7 +7,7 @@ use crate::access::{self, Client, Refusal};
 use crate::connection::{Connection, encoding_of, ended};
 use crate::counts::count;
 use crate::encoding::utf8;
-use crate::link::Link;
+use crate::link::{Broken, Link};
 use crate::message::{Malformed, StartUp};
 use crate::registry::{Cause, Entry, KEY_BYTES, SHORT_KEY_BYTES};
 use crate::shared::{Shared, Slot};
@@ -126,7 +126,10 @@ fn negotiate(link: &mut Link, shared: &Shared) -> Result<Beginning, Refusal> {
     let mut body = Vec::new();
     let mut wishes = 0;
     loop {
-        link.body(&mut body)?;
+        link.body(&mut body).map_err(|broken| match broken {
+            Broken::TooLarge(_) => Malformed::StartUpTooLong.into(),
+            broken => broken,
+        })?;
         match StartUp::read(&body)? {
             wish @ (StartUp::Tls | StartUp::Gss) if wishes < 2 && !link.is_encrypted() => {
                 wishes += 1;

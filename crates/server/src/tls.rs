@@ -9,7 +9,7 @@ use crate::socket::Socket;
 use crate::spin::Waits;
 use crate::waker::Waker;
 use crate::{TlsError, TlsFiles};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{InconsistentKeys, ProtocolVersion, ServerConfig, ServerConnection};
 use sql::ShownEncryption;
@@ -43,7 +43,7 @@ impl Identity {
         let binding = certificate::end_point(own);
         check_permissions(key)?;
         let secret =
-            PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::unreadable(key, &error))?;
+            PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::no_key(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -74,8 +74,18 @@ fn check_permissions(key: &Path) -> Result<(), TlsError> {
 }
 
 impl TlsError {
-    fn unreadable(path: &Path, error: &rustls::pki_types::pem::Error) -> Self {
+    fn unreadable(path: &Path, error: &pem::Error) -> Self {
         Self::Unreadable(path.to_owned(), error.to_string())
+    }
+
+    fn no_key(path: &Path, error: &pem::Error) -> Self {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        match error {
+            pem::Error::NoItemsFound if text.contains("ENCRYPTED") => {
+                Self::Encrypted(path.to_owned())
+            }
+            error => Self::unreadable(path, error),
+        }
     }
 }
 

@@ -350,6 +350,7 @@ impl Binder<'_> {
                 .find(|named| named.name == name)
                 .cloned()
         {
+            self.reach(named.levels)?;
             let node = self.named_rows(&name, named.rows)?;
             let columns = super::query::renamed(named.columns, &shown, names)?;
             let source = self.source_of(node, &shown, columns)?;

@@ -205,6 +205,7 @@ impl Binder<'_> {
             node,
             width,
             is_kept: false,
+            rows: None,
         })))
     }
 }

@@ -161,6 +161,9 @@ pub struct Binder<'b> {
     /// Calls of functions of users, where they are kept.
     calls: Option<Vec<KeptCall>>,
     depth: usize,
+    /// The deepest that the plan goes so far, in these levels: a query of `WITH` counts where it is
+    /// named.
+    reached: usize,
 }
 
 /// A text by the place that it comes from. Those of the catalogue may have what earlier builds have
@@ -235,6 +238,7 @@ impl<'b> Binder<'b> {
             values: 0,
             calls: None,
             depth: 0,
+            reached: 0,
         }
     }
 
@@ -376,13 +380,28 @@ impl<'b> Binder<'b> {
 
     /// Goes one level deeper for a part of a statement; fails at the limit.
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        if self.depth >= 3 * NESTING_MAX {
+        self.deeper_by(1, body)
+    }
+
+    fn deeper_by<R>(
+        &mut self,
+        levels: usize,
+        body: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        self.reach(levels)?;
+        self.depth += levels;
+        let result = body(self);
+        self.depth -= levels;
+        result
+    }
+
+    /// Notes that the plan goes so many levels deeper here.
+    fn reach(&mut self, levels: usize) -> Result<()> {
+        self.reached = self.reached.max(self.depth + levels);
+        if self.depth + levels > 3 * NESTING_MAX {
             return Err(sql_parse::too_deep());
         }
-        self.depth += 1;
-        let result = body(self);
-        self.depth -= 1;
-        result
+        Ok(())
     }
 
     /// Calls `body` with another scope as the innermost one.

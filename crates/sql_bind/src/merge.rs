@@ -72,6 +72,7 @@ impl Binder<'_> {
             node,
             width: scope.width,
             is_kept: false,
+            rows: None,
         });
         let parts = Parts {
             merge,

@@ -28,7 +28,12 @@ pub(super) struct Named {
     pub(super) name: String,
     pub(super) columns: Vec<OutputColumn>,
     pub(super) rows: NamedRows,
+    /// Levels of its plan.
+    pub(super) levels: usize,
 }
+
+/// Levels of a query: it makes a plan deeper by more than an operator does.
+const QUERY_LEVELS: usize = 6;
 
 /// The rows of a named query.
 #[derive(Clone)]
@@ -54,7 +59,7 @@ pub(super) struct Bounds {
 impl Binder<'_> {
     /// A query that sees the scopes around it.
     pub(super) fn query(&mut self, query: &Query) -> Result<Bound> {
-        self.deeper(|binder| {
+        self.deeper_by(QUERY_LEVELS, |binder| {
             let known = binder.shared.len();
             let bound = binder.whole_query(query);
             binder.shared.truncate(known);
@@ -210,7 +215,8 @@ impl Binder<'_> {
                 return Err(self.at(cte.alias.name.span, error));
             }
             seen.push(name.clone());
-            let named = if super::search::has_clauses(&cte.query) {
+            let reached = std::mem::replace(&mut self.reached, self.depth);
+            let mut named = if super::search::has_clauses(&cte.query) {
                 if !with.recursive || !mentions(&cte.query, &name) {
                     let message = "WITH query is not recursive";
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -222,6 +228,8 @@ impl Binder<'_> {
             } else {
                 self.common(cte, &name)?
             };
+            named.levels = self.reached - self.depth;
+            self.reached = self.reached.max(reached);
             self.shared.push(named);
         }
         Ok(())
@@ -244,20 +252,21 @@ impl Binder<'_> {
             name: name.to_owned(),
             rows: self.shared_rows(bound.node, columns.len(), cte)?,
             columns,
+            levels: 0,
         })
     }
 
     /// A query of `WITH` that changes rows. It runs once, before the rest of the statement, which
     /// sees the rows as they were before.
     fn changing(&mut self, cte: &Cte, change: &ast::Statement, name: &str) -> Result<Named> {
-        if self.depth > 1 || !self.scopes.is_empty() || !self.views.is_empty() {
+        if self.depth > QUERY_LEVELS || !self.scopes.is_empty() || !self.views.is_empty() {
             let message =
                 "WITH clause containing a data-modifying statement must be at the top level";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         let known = self.shared.len();
         if let Some(with) = &cte.query.with {
-            self.deeper(|binder| binder.deeper(|binder| binder.with(with)))?;
+            self.deeper_by(QUERY_LEVELS + 1, |binder| binder.with(with))?;
         }
         let (node, columns, _) = self
             .change(change)?
@@ -271,6 +280,7 @@ impl Binder<'_> {
             node,
             width,
             is_kept: true,
+            rows: None,
         });
         self.changes.push(Node::Shared(Arc::clone(&shared)));
         let Some(columns) = columns else {
@@ -278,12 +288,14 @@ impl Binder<'_> {
                 name: name.to_owned(),
                 rows: NamedRows::Nothing,
                 columns: Vec::new(),
+                levels: 0,
             });
         };
         Ok(Named {
             name: name.to_owned(),
             rows: NamedRows::Shared(shared),
             columns: renamed(columns, name, &cte.alias.columns)?,
+            levels: 0,
         })
     }
 
@@ -306,6 +318,7 @@ impl Binder<'_> {
             node,
             width,
             is_kept,
+            rows: None,
         })))
     }
 
@@ -351,6 +364,7 @@ impl Binder<'_> {
                 }),
                 self.scopes.len(),
             ),
+            levels: 0,
         });
         let mut step = self.set_body(right)?;
         self.shared.truncate(known);
@@ -375,6 +389,7 @@ impl Binder<'_> {
             name: name.to_owned(),
             columns,
             rows: self.shared_rows(node.into(), width, cte)?,
+            levels: 0,
         })
     }
 

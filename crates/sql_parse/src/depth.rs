@@ -18,6 +18,8 @@ const SET: usize = 1;
 const LINK: usize = 3;
 /// A query inside another one.
 const QUERY: usize = 8 * LINK;
+/// A query of `WITH`, which may name the one before it.
+const CHAINED: usize = 2 * LINK;
 const HEIGHT_MAX: usize = NESTING_MAX * LINK;
 const HEIGHT_SHALLOW: usize = NESTING_SHALLOW * LINK;
 /// Conditions joined by `AND` and `OR`: they are walked in a loop, and only freed one in another.
@@ -56,6 +58,10 @@ struct Level {
     is_query: bool,
     /// Set operations.
     sets: usize,
+    /// Queries of its `WITH`.
+    chained: usize,
+    /// Whether it follows `AS`, as a query of `WITH` does.
+    is_named: bool,
     /// The highest element of its list.
     elements: Height,
     /// `AND` and `OR` of this element.
@@ -84,7 +90,8 @@ impl Level {
     }
 
     fn height(&self) -> Height {
-        self.element().max(self.elements).plus(self.sets * SET)
+        let by_others = self.sets * SET + self.chained * CHAINED;
+        self.element().max(self.elements).plus(by_others)
     }
 
     fn weight(&self) -> usize {
@@ -110,6 +117,8 @@ impl Level {
         *self = Self {
             is_query: self.is_query,
             sets: self.sets,
+            chained: self.chained,
+            is_named: self.is_named,
             elements: self.element().max(self.elements),
             ..Self::default()
         };
@@ -122,13 +131,14 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
     let (mut outer, mut level) = (Vec::new(), Level::default());
     // Of the brackets that are open.
     let mut weight = 0;
-    let mut is_distinct = false;
+    let (mut is_distinct, mut is_named) = (false, false);
     for token in tokens {
         let was_distinct = std::mem::take(&mut is_distinct);
+        let was_named = std::mem::take(&mut is_named);
         let mut opens = false;
         let mut closes = false;
         match &token.token {
-            Token::Whitespace(_) => is_distinct = was_distinct,
+            Token::Whitespace(_) => (is_distinct, is_named) = (was_distinct, was_named),
             Token::LParen => opens = true,
             Token::LBracket => {
                 level.links += 1;
@@ -157,6 +167,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
                     level.sets += 1;
                 }
                 Keyword::DISTINCT => is_distinct = true,
+                Keyword::AS | Keyword::MATERIALIZED => is_named = true,
                 keyword => {
                     level.between += usize::from(keyword == Keyword::BETWEEN);
                     let is_isnull = word.value.eq_ignore_ascii_case("isnull");
@@ -168,11 +179,17 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
         }
         if opens {
             weight += LINK;
-            outer.push(std::mem::take(&mut level));
+            let inner = Level {
+                is_named: was_named,
+                ..Level::default()
+            };
+            outer.push(std::mem::replace(&mut level, inner));
         } else if closes && let Some(around) = outer.pop() {
             weight -= level.weight();
             let inner = level.height().plus(level.weight());
+            let is_chained = level.is_named && level.is_query;
             level = around;
+            level.chained += usize::from(is_chained);
             level.brackets = level.brackets.max(inner);
         }
         let height = level.height().plus(weight);

@@ -382,6 +382,22 @@ mod tests {
     }
 
     #[test]
+    fn queries_of_with_are_a_chain() {
+        let text = |count: usize| {
+            let links = (1..count).map(|at| format!(", c{at} as (select * from c{})", at - 1));
+            let links: String = links.collect();
+            format!(
+                "with c0 as (select 1 a){links} select * from c{}",
+                count - 1
+            )
+        };
+        assert!(!parse(&text(20)).unwrap()[0].is_deep);
+        assert!(parse(&text(400)).unwrap()[0].is_deep);
+        let refused = parse(&text(600)).unwrap_err();
+        assert_eq!(refused.state, SqlState::STATEMENT_TOO_COMPLEX);
+    }
+
+    #[test]
     fn deep_nesting_is_one_error() {
         for text in [
             format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000)),

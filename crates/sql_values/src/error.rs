@@ -510,7 +510,8 @@ fn state_of(error: &Error) -> SqlState {
         Error::Io { .. } | Error::Disk(_) | Error::Unmarked { .. } | Error::CopyDiffers { .. } => {
             SqlState::IO_ERROR
         }
-        Error::DamagedDescriptor { .. }
+        Error::Damaged { .. }
+        | Error::DamagedDescriptor { .. }
         | Error::DamagedBackup { .. }
         | Error::DamagedTrace { .. }
         | Error::NoDescriptor { .. }

@@ -300,9 +300,14 @@ fn delete_in_transactions(
     Ok(())
 }
 
+/// Whether only a checkpoint frees what was deleted.
+fn drops_by_log(method: Method) -> bool {
+    matches!(method, Method::Inp | Method::Log)
+}
+
 /// Whether deleting the rows of a table helps to drop it.
 fn drops_what_is_empty(method: Method) -> bool {
-    !method.is_paged() && !matches!(method, Method::Inp | Method::Log)
+    !method.is_paged() && !drops_by_log(method)
 }
 
 /// Whether the log may have no room for small deletions either: it is as long as the reserve, or
@@ -413,4 +418,65 @@ fn a_table_of_many_blocks_is_dropped_on_a_full_device() {
     session.run("crash").unwrap();
     let report = session.run("verify").unwrap();
     assert!(report[0].starts_with("sound"), "{report:?}");
+}
+
+/// Bytes of a device that a table fills.
+const DEVICE_BYTES: u64 = 6 << 20;
+/// Lengths of the rows that fill it, in turns; the last ones find the smallest gaps.
+const FILLING: &[usize] = &[90_000, 5000, 20_000, 100];
+
+/// Inserts rows until not even a short one fits; their numbers.
+fn fill_device(session: &mut Session, first: usize, case: &str) -> Vec<usize> {
+    let (mut rows, mut next) = (Vec::new(), first);
+    let mut lengths = FILLING.to_vec();
+    while let Some(&bytes) = lengths.get(next % lengths.len().max(1)) {
+        match session.run(&format!("insert t {next} \"row\" \"n\"*{bytes}")) {
+            Ok(_) => rows.push(next),
+            Err(error) => {
+                assert!(error.contains("no space"), "{case}: {error}");
+                lengths.retain(|length| *length != bytes);
+            }
+        }
+        next += 1;
+        assert!(
+            next - first < STATEMENTS_MAX,
+            "{case}: the device was never full"
+        );
+    }
+    rows
+}
+
+/// Pages took the last file of the log for good, and free pages that were known to the medium only
+/// were not found. The logs of `inp` and `log` grow until a checkpoint, for which rows need room.
+#[test]
+fn a_device_that_was_full_takes_as_much_again_once_its_rows_are_deleted() {
+    let mut failures = Vec::new();
+    let with_room = |method: &Method| method.is_durable() && !drops_by_log(*method);
+    for method in Method::distinct().filter(with_room) {
+        let case = method.to_string();
+        let mut session = Session::new(Place::new(Device::Simulated), method, options()).unwrap();
+        session
+            .run("create-table t id=int64 name=varchar(90)? note=text? key=id")
+            .unwrap();
+        session.place().limit_space(Some(DEVICE_BYTES));
+        let mut counts = Vec::new();
+        for round in 1..=3 {
+            let rows = fill_device(&mut session, round * 100_000, &case);
+            counts.push(rows.len());
+            let deleted = delete_in_transactions(&mut session, ("t", &rows), 1, &case);
+            if let Err(error) = deleted {
+                failures.push(format!("{case}, round {round}: {error}"));
+                break;
+            }
+            if round == 2 {
+                session.run("reopen").unwrap();
+            }
+        }
+        if counts.iter().any(|count| *count < counts[0] / 2) {
+            failures.push(format!("{case}: {counts:?} rows"));
+        }
+        let report = session.run("verify").unwrap();
+        assert!(report[0].starts_with("sound"), "{case}: {report:?}");
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -91,7 +91,9 @@ pub(crate) fn dump(database: &Path, out: &mut dyn Write) -> Result<dump::Dumped>
     let mut client = if Address::is_address(&database.to_string_lossy()) {
         open(database)?.0
     } else {
-        Box::new(LocalClient::open(reading::open(database)?)?)
+        let database = reading::open(database)?;
+        database.check_rows()?;
+        Box::new(LocalClient::open(database)?)
     };
     dump::write(&mut *client, out, "", dump::Extent::Everything)
 }

@@ -73,7 +73,7 @@ pub struct Connection {
     advisory: Option<Box<Advisory>>,
     /// Taken out only when the connection is dropped.
     locks: Option<LockSession>,
-    interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     open: Option<Box<Open>>,
     /// The last transaction, whose memory the next one uses.
     spare: Option<Box<Open>>,
@@ -660,6 +660,7 @@ impl Connection {
     ) -> Result<R> {
         self.touch(partition)?;
         let mut session = Session::of_connection(self.core(), self.policy())?;
+        session.interrupt = Some(&self.interrupt);
         let value = read(session.engine(partition)?)?;
         session.end_reading()?;
         Ok(value)

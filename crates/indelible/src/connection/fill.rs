@@ -63,6 +63,7 @@ impl Connection {
     /// Runs a transaction of the engine.
     fn fill_with(&self, run: impl FnOnce(&mut Session<'_>) -> Result<()>) -> Result<()> {
         let mut session = Session::of_connection(self.core(), self.policy())?;
+        session.interrupt = Some(&self.interrupt);
         session.declare_all()?;
         session.without_memory_limit(run)?;
         session.finish(Durability::Immediate)

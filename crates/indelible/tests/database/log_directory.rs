@@ -274,6 +274,33 @@ fn a_copy_without_its_log_does_not_take_that_of_the_original() {
     );
 }
 
+/// Copies that follow links (`cp -rL`, `scp -r`) have a directory with the log in the place of the
+/// link, and the opening said that files were missing.
+#[test]
+fn a_copy_that_has_followed_links_is_a_database_of_its_own() {
+    for method in METHODS {
+        let [here, there, copy] = std::array::from_fn(|_| Directory::new());
+        let database = Database::create(here.path(), &options(method, &there)).unwrap();
+        people(&database);
+        fill(&database, 0);
+        database.close().unwrap();
+        let log = copy.path().join("log");
+        fs::create_dir_all(&log).unwrap();
+        for (from, to) in [(here.path(), copy.path()), (there.path(), &*log)] {
+            for name in names(from).iter().filter(|name| *name != "log") {
+                fs::copy(from.join(name), to.join(name)).unwrap();
+            }
+        }
+        let copied = Database::open(copy.path()).unwrap();
+        fill(&copied, 100);
+        copied.close().unwrap();
+        assert_eq!(count(&Database::open(copy.path()).unwrap()), 200, "{method}");
+        assert_eq!(count(&Database::open(here.path()).unwrap()), 100, "{method}");
+        Database::remove(copy.path()).unwrap();
+        assert!(!copy.path().exists());
+    }
+}
+
 /// `archive` was ignored in a directory that had only the link to the log, and could be the
 /// directory of the log, whose files it then had among its own.
 #[test]

@@ -21,7 +21,8 @@ use super::search_path::SearchPath;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
-use super::values::{put_value, read_row, remove_value, replace_value};
+use super::values::{get_row, put_value, read_row, remove_value, replace_value};
+use crate::page::slotted::key_words;
 use crate::page::{PageId, Undo};
 use disk::Directory;
 use std::collections::HashMap;
@@ -37,6 +38,8 @@ pub const CATALOGUE_KEY_WORDS: usize = 2;
 const DEFINITION: u64 = 0;
 const PRIMARY: u64 = 1;
 const SECONDARY: u64 = 2;
+/// Words of entries that are sorted together when an index is made: 32 MiB.
+const SORTED_WORDS: usize = 4 << 20;
 
 /// All tables of one partition.
 ///
@@ -101,6 +104,41 @@ impl TableState {
             key: KeyBuf::default(),
             changed_key: KeyBuf::default(),
         })
+    }
+
+    /// Adds entries to a new index in the order of their keys, so that each page is changed once
+    /// for all that belong to it, and takes them out of the list. Each is a key of the index and a
+    /// primary key.
+    fn add_entries<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        number: usize,
+        unsorted: &mut Vec<u64>,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let (tree, primary) = (self.secondary[number], self.primary);
+        let stride = tree.key_words + primary.key_words;
+        let mut entries: Vec<&[u64]> = unsorted.chunks_exact(stride).collect();
+        entries.sort_unstable();
+        let mut bytes = Vec::new();
+        for entry in entries {
+            let (key, own) = entry.split_at(tree.key_words);
+            bytes.clear();
+            own.iter()
+                .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            let primary_key = Stored {
+                bytes: &bytes,
+                is_long: false,
+            };
+            let place = (key, &mut self.secondary_paths[number]);
+            if !tree.insert(pages, place, primary_key, &mut Entry::Quiet(txn))? {
+                let place = (primary, &mut self.search_path);
+                get_row(pages, place, own, &mut bytes, &mut self.row)?;
+                return Err(self.table.duplicate(Some(number), &self.row));
+            }
+        }
+        unsorted.clear();
+        Ok(())
     }
 }
 
@@ -290,34 +328,26 @@ impl Tables {
         let state = self.changed(pages, &def)?;
         let mut state = self.make_trees(pages, state, 1 + number, txn)?;
         self.put_definition(pages, &def, txn)?;
-        let (tree, primary) = (state.secondary[number], state.primary);
+        let primary = state.primary;
         let words = primary.key_words;
         let (low, high) = (vec![0; words], vec![u64::MAX; words]);
         let value = &mut self.value;
+        let mut unsorted = Vec::new();
         let visit = &mut |key: &[u8], stored: Stored<'_>| {
-            let TableState {
-                row,
-                key: index_key,
-                table,
-                secondary_paths,
-                ..
-            } = &mut state;
             value.clear();
             long::read(pages, stored, value)?;
-            read_row(pages, primary, value, row)?;
-            table.secondary[number].encode_row(row, index_key)?;
-            let primary_key = Stored {
-                bytes: key,
-                is_long: false,
-            };
-            let place = (&**index_key, &mut secondary_paths[number]);
-            if tree.insert(pages, place, primary_key, &mut Entry::Quiet(txn))? {
-                Ok(ControlFlow::Continue(()))
-            } else {
-                Err(table.duplicate(Some(number), row))
+            read_row(pages, primary, value, &mut state.row)?;
+            let encoder = &state.table.secondary[number];
+            encoder.encode_row(&state.row, &mut state.key)?;
+            unsorted.extend_from_slice(&state.key);
+            unsorted.extend(key_words(key));
+            if unsorted.len() >= SORTED_WORDS {
+                state.add_entries(pages, number, &mut unsorted, txn)?;
             }
+            Ok(ControlFlow::Continue(()))
         };
         primary.scan(pages, (&low, &high), Direction::Forward, visit)?;
+        state.add_entries(pages, number, &mut unsorted, txn)?;
         self.add(state);
         Ok(())
     }

@@ -130,6 +130,16 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     ) -> Result<()>;
 }
 
+/// Brings entries, each `words` words and a value, into the order of their keys.
+pub(crate) fn sort_entries(entries: &mut Vec<u64>, words: usize) {
+    let mut list: Vec<&[u64]> = entries.chunks_exact(words + 1).collect();
+    if list.is_sorted_by(|one, other| one[..words] <= other[..words]) {
+        return;
+    }
+    list.sort_unstable_by(|one, other| one[..words].cmp(&other[..words]));
+    *entries = list.concat();
+}
+
 /// Most entries by which a scan prefetches blocks ahead.
 const AHEAD: usize = 6;
 

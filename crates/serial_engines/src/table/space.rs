@@ -168,13 +168,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             state.table.def.indexes[number].id, index.id,
             "a new index is the last one of its table"
         );
-        for tuple in rows {
-            state.tuples.read(arena, tuple, &mut state.row)?;
-            state.table.secondary[number].encode_row(&state.row, &mut self.key)?;
-            if !state.secondary[number].insert(arena, writes, &self.key, tuple)? {
-                return Err(state.table.duplicate(Some(number), &state.row));
-            }
-        }
+        state.fill_index(arena, writes, number, &rows)?;
         self.add(state);
         Ok(())
     }

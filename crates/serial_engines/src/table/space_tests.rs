@@ -229,3 +229,61 @@ fn an_opening_finds_tables_and_indexes_by_the_directory() {
     partition.commit();
     assert_eq!(partition.check(), (0, 0));
 }
+
+#[test]
+fn an_index_over_many_rows_takes_few_fences() {
+    const ROWS: i64 = 3000;
+    let mut partition = with_two_rows();
+    for id in 3..=ROWS {
+        // In another order than the primary keys.
+        let name = format!("{:05}", id * 7919 % 10_007);
+        partition.insert(id, &name).unwrap();
+        partition.commit();
+    }
+    let before = partition.arena.counters().fences;
+    let unique = IndexDef {
+        unique: true,
+        ..by_name()
+    };
+    let Partition {
+        arena,
+        writes,
+        space,
+        ..
+    } = &mut partition;
+    space.create_index(arena, writes, TABLE, &unique).unwrap();
+    partition.commit();
+    let fences = partition.arena.counters().fences - before;
+    // An insertion of one entry after the other takes 300.
+    assert!(fences < 30, "{fences} fences");
+    assert_eq!(partition.check(), (ROWS as u64, 2 * ROWS as u64));
+}
+
+#[test]
+fn rows_with_one_key_stop_a_unique_index() {
+    let mut partition = with_two_rows();
+    partition.insert(3, "Ada").unwrap();
+    partition.commit();
+    let (mark, heap) = (
+        partition.writes.savepoint(),
+        partition.arena.heap_savepoint(),
+    );
+    let unique = IndexDef {
+        unique: true,
+        ..by_name()
+    };
+    let Partition {
+        arena,
+        writes,
+        space,
+        ..
+    } = &mut partition;
+    let error = space
+        .create_index(arena, writes, TABLE, &unique)
+        .unwrap_err();
+    assert!(error.to_string().contains("Ada"), "{error}");
+    writes.rollback_to(arena, mark).unwrap();
+    arena.heap_rollback(heap);
+    space.reload(arena).unwrap();
+    assert_eq!(partition.check(), (3, 3));
+}

@@ -15,6 +15,8 @@ pub(crate) enum Malformed {
     TooLong,
     /// A field has a value that it cannot have.
     BadField(&'static str),
+    /// The first message cannot be so long: the client speaks another protocol.
+    StartUpTooLong,
     /// No message has this kind.
     UnknownKind(u8),
     /// Bytes follow a wish for encryption before it is answered.
@@ -27,6 +29,7 @@ impl fmt::Display for Malformed {
             Self::TooShort => f.write_str("insufficient data left in message"),
             Self::TooLong => f.write_str("invalid message format"),
             Self::BadField(name) => write!(f, "invalid {name} in message"),
+            Self::StartUpTooLong => f.write_str("invalid length of startup packet"),
             Self::BytesBeforeEncryption => {
                 f.write_str("received unencrypted data after SSL request")
             }

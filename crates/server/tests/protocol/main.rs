@@ -611,6 +611,13 @@ fn machines_ask_for_health_and_counts() {
         answer
     };
     assert!(get("GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    // As monitors ask.
+    for target in ["/healthz?at=1", "http://host/healthz"] {
+        assert!(get(&format!("GET {target} HTTP/1.1\r\n\r\n")).ends_with("\r\n\r\nok\n"));
+    }
+    let head = get("HEAD /healthz HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("Content-Length: 3\r\n"));
+    assert!(head.ends_with("\r\n\r\n"), "{head}");
     let metrics = get("GET /metrics HTTP/1.1\r\n\r\n");
     for line in ["connections 1", "sessions_total 1", "errors_total 1"] {
         assert!(

@@ -7,7 +7,7 @@
 use super::Session;
 use super::execute::Nowhere;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Explained, Explainer, Plan, Report, ShownWork, Work, counted};
+use crate::plan::{Counting, Explained, Explainer, Plan, Report, ShownWork, Work};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::Block;
 use crate::types::{Datum, Kind};
@@ -83,10 +83,11 @@ impl Session {
             commit: None,
         };
         if chosen.analyze {
-            let root = counted(plan.root.clone());
-            let before = plan.before.iter().cloned().map(counted);
+            let mut counting = Counting::default();
+            let root = counting.counted(plan.root.clone());
+            let before = plan.before.iter().cloned();
             plan = Arc::new(Plan {
-                before: before.collect(),
+                before: before.map(|change| counting.counted(change)).collect(),
                 root,
                 point: None,
                 columns: None,

@@ -103,7 +103,7 @@ impl HostCall<'_> {
                 Datum::Bool(sql.terminate(number))
             }
             "pg_stat_statements_reset" => self.reset_statements(arguments)?,
-            "pg_notification_queue_usage" => Datum::Float8(0.0),
+            "pg_notification_queue_usage" => Datum::Float8(sql.registry.queue_usage()),
             _ => return Ok(None),
         }))
     }

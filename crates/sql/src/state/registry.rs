@@ -223,6 +223,13 @@ impl Registry {
         Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
     }
 
+    /// The part of the room for notifications that the session with the most of them takes.
+    pub(crate) fn queue_usage(&self) -> f64 {
+        let waiting = self.peers().into_iter();
+        let most = waiting.map(|peer| lock(&peer.inbox).waiting_bytes).max();
+        most.unwrap_or(0) as f64 / WAITING_BYTES_MAX as f64
+    }
+
     /// Hands notifications to the sessions that listen to their channels, the sender among them.
     pub(crate) fn deliver(&self, notifications: &[Arc<Notification>]) {
         if notifications.is_empty() {

@@ -43,7 +43,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
         },
         Node::Join(join) => of_join(join),
         Node::SetOperation(operation) => estimate(&operation.left) + estimate(&operation.right),
-        Node::Shared(shared) => estimate(&shared.node),
+        Node::Shared(shared) => shared.rows.unwrap_or_else(|| estimate(&shared.node)),
         Node::Modify(modify) => estimate(&modify.input),
         Node::System(_) | Node::Functions(_) | Node::Recursive(_) | Node::Working(_) => 1000.0,
     }

@@ -11,12 +11,16 @@ use super::expression::Expr;
 use super::modify::{Change, Modify};
 use super::node::{
     Access, Aggregate, AggregateCall, Counted, Join, JoinKind, JoinMethod, KeyRange, Node, Nulls,
-    OverWindow, Scan, SetKind, SetOperation, Source, System, Window,
+    OverWindow, Scan, SetKind, SetOperation, Shared, Source, System, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
 use crate::print::quoted;
 use crate::types::{Context, Datum};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Bytes of the longest name of a column of a query of `WITH`.
+const NAME_BYTES_MAX: usize = 200;
 
 /// A node as it is shown.
 #[derive(Debug, Default)]
@@ -72,6 +76,8 @@ pub struct Explainer<'e> {
     /// Queries of the node that is being described.
     pub(super) subplans: Vec<Explained>,
     subplan_count: usize,
+    /// Names of the columns of queries of `WITH` that are described already, at their first use.
+    queries: BTreeMap<usize, Vec<String>>,
 }
 
 impl<'e> Explainer<'e> {
@@ -84,7 +90,22 @@ impl<'e> Explainer<'e> {
             outer: Vec::new(),
             subplans: Vec::new(),
             subplan_count: 0,
+            queries: BTreeMap::new(),
         }
+    }
+
+    /// A query of `WITH` where it is met first: its plan stands there.
+    fn first_use(&mut self, query: &Shared) -> Explained {
+        let mut input = self.describe(&query.node);
+        // Names are expressions over those of the inputs, and would grow with each query.
+        for (at, name) in input.names.iter_mut().enumerate() {
+            if name.len() > NAME_BYTES_MAX {
+                *name = format!("column{}", at + 1);
+            }
+        }
+        self.queries.insert(query.number, input.names.clone());
+        input.label = Some("CTE".to_owned());
+        above("CTE Scan", input.names.clone(), input)
     }
 
     pub(super) fn next_subplan(&mut self) -> usize {
@@ -168,12 +189,16 @@ impl<'e> Explainer<'e> {
             }
             Node::SetOperation(plan) => self.set_operation(plan),
             Node::Shared(plan) => {
-                let input = self.describe(&plan.node);
-                let input = Explained {
-                    label: Some("CTE".to_owned()),
-                    ..input
+                let names = match self.queries.get(&plan.number) {
+                    Some(names) => names.clone(),
+                    None => return self.first_use(plan),
                 };
-                above("CTE Scan", input.names.clone(), input)
+                Explained {
+                    kind: "CTE Scan".to_owned(),
+                    rows: estimate(node),
+                    names,
+                    ..Explained::default()
+                }
             }
             Node::Recursive(plan) => {
                 let (start, step) = (self.describe(&plan.start), self.describe(&plan.step));

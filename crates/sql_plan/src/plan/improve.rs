@@ -5,6 +5,7 @@
 use super::access;
 use super::decorrelate::{decorrelate, with_groups};
 use super::equal::{closed, following};
+use super::estimate::estimate;
 use super::exclude::leaves_out;
 use super::expression::Expr;
 use super::factor::implied;
@@ -15,7 +16,7 @@ use super::modify::Change;
 use super::narrow::narrow;
 use super::node::{
     Aggregate, Distinct, Filter, Join, JoinKind, JoinMethod, Lock, Node, Project, Scan, SetKind,
-    SetOperation, Values, Window,
+    SetOperation, Shared, Values, Window,
 };
 use super::order::use_orders;
 use super::outer::reduce;
@@ -30,19 +31,19 @@ use std::sync::Arc;
 impl Plan {
     /// Improves the nodes, which share queries of `WITH`, and finds the other form of the root.
     pub fn improve(&mut self) {
-        let mut uses = BTreeMap::new();
+        let mut queries = Queries::default();
         for node in self.before.iter_mut().chain([&mut self.root]) {
-            count_uses(node, &mut uses);
+            queries.count_uses(node);
         }
         for node in self.before.iter_mut().chain([&mut self.root]) {
-            inline(node, &uses);
-            fold(node);
-            let whole = std::mem::replace(node, Node::nothing());
-            *node = improve_rest(whole);
+            queries.improve(node);
         }
         self.keepers = 0;
         for node in self.before.iter_mut().chain([&mut self.root]) {
             self.keepers += keepers(node);
+        }
+        for query in queries.improved.values() {
+            self.keepers += keepers(&mut query.node.clone());
         }
         if self.before.is_empty() {
             self.point = PointPlan::of(&self.root);
@@ -70,25 +71,61 @@ fn keepers(node: &mut Node) -> usize {
     count
 }
 
-/// Counts the uses of queries of `WITH`.
-fn count_uses(node: &mut Node, uses: &mut BTreeMap<usize, usize>) {
-    if let Node::Shared(shared) = node {
-        *uses.entry(shared.number).or_default() += 1;
-    }
-    each_inside(node, &mut |inner| count_uses(inner, uses));
+/// Queries of `WITH`: each is looked at once, however many uses it has. The uses of one may be in
+/// another that has many itself.
+#[derive(Default)]
+struct Queries {
+    uses: BTreeMap<usize, usize>,
+    improved: BTreeMap<usize, Arc<Shared>>,
 }
 
-/// Puts queries of `WITH` that are used once where they are used, except those that would give
-/// something else if they ran again, or for other rows.
-fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
-    while let Node::Shared(shared) = node
-        && uses.get(&shared.number) == Some(&1)
-        && !shared.is_kept
-        && !matches!(shared.node, Node::Modify(_))
-    {
-        *node = shared.node.clone();
+impl Queries {
+    fn count_uses(&mut self, node: &mut Node) {
+        if let Node::Shared(shared) = node {
+            let uses = self.uses.entry(shared.number).or_default();
+            *uses += 1;
+            if *uses == 1 {
+                self.count_uses(&mut shared.node.clone());
+            }
+        }
+        each_inside(node, &mut |inner| self.count_uses(inner));
     }
-    each_inside(node, &mut |inner| inline(inner, uses));
+
+    fn improve(&mut self, node: &mut Node) {
+        self.put(node);
+        fold(node);
+        let whole = std::mem::replace(node, Node::nothing());
+        *node = improve_rest(whole);
+    }
+
+    /// Puts queries that are used once where they are used, except those that would give something
+    /// else if they ran again, or for other rows; and their improved plans in the place of others.
+    fn put(&mut self, node: &mut Node) {
+        while let Node::Shared(shared) = node
+            && self.uses.get(&shared.number) == Some(&1)
+            && !shared.is_kept
+            && !matches!(shared.node, Node::Modify(_))
+        {
+            *node = shared.node.clone();
+        }
+        if let Node::Shared(shared) = node {
+            *shared = self.improved(shared);
+        }
+        each_inside(node, &mut |inner| self.put(inner));
+    }
+
+    fn improved(&mut self, shared: &Shared) -> Arc<Shared> {
+        if let Some(improved) = self.improved.get(&shared.number) {
+            return Arc::clone(improved);
+        }
+        let mut improved = shared.clone();
+        self.improve(&mut improved.node);
+        improved.rows = Some(estimate(&improved.node));
+        let improved = Arc::new(improved);
+        self.improved
+            .insert(shared.number, Arc::clone(&improved));
+        improved
+    }
 }
 
 /// Visits the inputs of a node, and the queries in its expressions.

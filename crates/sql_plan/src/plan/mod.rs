@@ -59,7 +59,7 @@ mod used;
 mod walk;
 
 pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
-pub use counted::counted;
+pub use counted::Counting;
 pub use counters::{Report, Work};
 pub use exclude::is_left_out;
 pub use explain::{Explained, Explainer, ShownWork};

@@ -575,6 +575,8 @@ pub struct Shared {
     pub width: usize,
     /// Whether it runs for itself even where it is used once.
     pub is_kept: bool,
+    /// The rows that are expected, once its plan has been improved.
+    pub rows: Option<f64>,
 }
 
 /// A recursive query: its rows are those of the start and of all rounds of the step.

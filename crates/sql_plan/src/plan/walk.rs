@@ -9,6 +9,7 @@ use super::modify::{Change, Conflict, MergeAction};
 use super::node::{Access, FrameEnd, Join, JoinMethod, Node, SortKey};
 use crate::error::Result;
 use indelible::TableId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Visits an expression and its parts, the outermost first; the visitor says whether it wants the
@@ -215,33 +216,46 @@ impl Node {
 
     /// Whether it, or a query in one of its expressions, reads a table.
     pub fn reads(&self, table: TableId) -> bool {
-        fn look(node: &mut Node, table: TableId, found: &mut bool) -> Result<()> {
+        /// `shared` are numbers of queries of `WITH` that have been looked at.
+        fn look(
+            node: &mut Node,
+            table: TableId,
+            shared: &mut BTreeSet<usize>,
+            found: &mut bool,
+        ) -> Result<()> {
             if let Node::Scan(scan) = node {
                 *found |= scan.source.table.id() == table;
             }
+            if let Node::Shared(query) = node
+                && shared.insert(query.number)
+            {
+                look(&mut query.node.clone(), table, shared, found)?;
+            }
             node.walk_own(0, &mut |part, _| {
                 if let Expr::Subquery(subquery) = part {
-                    look(&mut Arc::make_mut(subquery).node, table, found)?;
+                    look(&mut Arc::make_mut(subquery).node, table, shared, found)?;
                 }
                 Ok(!*found)
             })?;
-            node.inputs(&mut |input, _| look(input, table, found))
+            node.inputs(&mut |input, _| look(input, table, shared, found))
         }
         let mut found = false;
         // The walk changes nothing; it only has one form.
-        let looked = look(&mut self.clone(), table, &mut found);
+        let looked = look(&mut self.clone(), table, &mut BTreeSet::new(), &mut found);
         debug_assert!(looked.is_ok(), "the visitor does not fail");
         found
     }
 
-    /// Visits the inputs, and whether each is run with a row as the next outer row.
+    /// Visits the inputs, and whether each is run with a row as the next outer row. A query of
+    /// `WITH` is no input: it may have many uses, reads no row of those, and runs once.
     pub fn inputs(&mut self, visit: &mut dyn FnMut(&mut Node, bool) -> Result<()>) -> Result<()> {
         match self {
             Self::Values(_)
             | Self::Scan(_)
             | Self::System(_)
             | Self::Functions(_)
-            | Self::Working(_) => Ok(()),
+            | Self::Working(_)
+            | Self::Shared(_) => Ok(()),
             Self::Filter(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Project(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Aggregate(plan) => visit(&mut Arc::make_mut(plan).input, false),
@@ -251,7 +265,6 @@ impl Node {
             Self::Distinct(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Lock(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Modify(plan) => visit(&mut Arc::make_mut(plan).input, false),
-            Self::Shared(plan) => visit(&mut Arc::make_mut(plan).node, false),
             Self::Counted(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Join(plan) => {
                 let plan = Arc::make_mut(plan);

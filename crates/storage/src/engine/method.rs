@@ -246,6 +246,15 @@ impl Method {
         self.axes().is_none_or(|axes| !axes.guard.is_off())
     }
 
+    /// Whether rows are read where they lie in durable memory, where no read looks at their
+    /// checksums: that is left to verification.
+    pub fn reads_in_place(self) -> bool {
+        match self {
+            Self::Volatile | Self::Inp | Self::Cow | Self::Log => false,
+            method => !method.has_buffer_pool() && !method.has_frames(),
+        }
+    }
+
     /// Whether committed transactions survive a restart.
     pub fn is_durable(self) -> bool {
         self != Self::Volatile

@@ -73,6 +73,9 @@ impl Room {
     }
 }
 
+/// Bytes of the shortest segments.
+const SHORTEST_BYTES: u64 = 1 << 20;
+
 /// Bytes of a segment with room for so many bytes of frames.
 fn with_room(frames: u64) -> u64 {
     (HEADER_BYTES + FRAME_BYTES) as u64 + frames
@@ -270,6 +273,8 @@ impl<D: Directory> Wal<D> {
             best.max(wanted),
             usual.max(wanted),
             usual.max(with_room(room.least)),
+            // Where a disk is nearly full, any room for the next change is better than none.
+            usual.min(SHORTEST_BYTES).max(with_room(room.least)),
         ];
         debug_assert!(
             lengths.is_sorted_by(|better, worse| better >= worse),
@@ -423,11 +428,16 @@ impl<D: Directory> Wal<D> {
     }
 
     /// The names of all files that a full disk can do without, which the log does not use any more.
+    /// A log without a segment keeps a file for one: the records of a change that gives room back
+    /// need it.
     pub fn take_spares(&mut self) -> Vec<String> {
-        let mut names = self.spares.names();
-        names.extend(self.next.take().map(|next| next.name));
-        self.spares.forget();
-        names
+        if self.current.is_some() {
+            let mut names = self.spares.take_names(None);
+            names.extend(self.next.take().map(|next| next.name));
+            return names;
+        }
+        let kept = self.next.is_none().then_some(self.options.segment_bytes);
+        self.spares.take_names(kept)
     }
 
     pub(super) fn unpublished_name(&self) -> String {

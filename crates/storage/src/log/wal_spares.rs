@@ -219,6 +219,17 @@ impl Spares {
         all.map(|&(number, _)| self.name(number)).collect()
     }
 
+    /// The names of all of them, which are none any more, except that one of the length `kept`
+    /// stays.
+    pub(super) fn take_names(&mut self, kept: Option<u64>) -> Vec<String> {
+        let place = kept.and_then(|bytes| self.ready.iter().rposition(|&(_, has)| has == bytes));
+        let kept = place.map(|place| self.ready.remove(place));
+        let names = self.names();
+        self.forget();
+        self.ready.extend(kept);
+        names
+    }
+
     /// Notes that there are none any more.
     pub(super) fn forget(&mut self) {
         self.ready.clear();

@@ -324,6 +324,14 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
+    /// Makes room for `pages` and for the list of free pages.
+    fn make_room(&mut self, pages: usize) -> Result<()> {
+        let file = &mut self.file;
+        self.space
+            .fill(pages, &mut |at, page| Ok(file.read_at(at, page)?))?;
+        self.grow(pages + self.space.list_pages_max())
+    }
+
     /// Makes the file longer, if `pages` more do not fit.
     fn grow(&mut self, pages: usize) -> Result<()> {
         let missing = pages.saturating_sub(self.space.room());
@@ -469,14 +477,11 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
-        let file = &mut self.file;
-        self.space
-            .fill(&mut |at, page| Ok(file.read_at(at, page)?))?;
         let kept = match purpose {
             Purpose::Growth => KEPT_PAGES,
             Purpose::Copy | Purpose::CopyToAdd => 0,
         };
-        self.grow(1 + self.space.list_pages_max() + kept)?;
+        self.make_room(1 + kept)?;
         match self.space.take() {
             Some(page) => Ok(page),
             None => Err(damaged(self.space.end(), "no page is free".to_owned())),
@@ -489,7 +494,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn end_operation(&mut self) -> Result<()> {
-        self.grow(self.space.list_pages_max())
+        self.make_room(0)
     }
 
     fn savepoint(&self) -> SpaceSavepoint {

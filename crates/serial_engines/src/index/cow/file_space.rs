@@ -113,12 +113,16 @@ impl FileSpace {
         free / self.per_page() + 2
     }
 
-    /// Brings more of the chain into DRAM if that is used up.
-    pub(super) fn fill(&mut self, read: ReadPage<'_>) -> Result<()> {
-        if !self.available.is_empty() {
+    /// Brings so much of the chain into DRAM that there is room for `pages` and the list, or all of
+    /// it: the file grows only where none of its pages is free.
+    pub(super) fn fill(&mut self, pages: usize, read: ReadPage<'_>) -> Result<()> {
+        let has_room = |space: &Self| {
+            !space.available.is_empty() && space.room() >= pages + space.list_pages_max()
+        };
+        if has_room(self) || self.below == self.parked {
             return Ok(());
         }
-        while self.available.is_empty() && self.below != self.parked {
+        while !has_room(self) && self.below != self.parked {
             let (numbers, below) = read_list_page(self.page_bytes, self.below, self.end, read)?;
             self.open_pages.push(self.below);
             self.below = below;

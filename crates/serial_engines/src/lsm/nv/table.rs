@@ -7,7 +7,7 @@
 
 use super::levels::{Levels, whole_range};
 use super::merge::MergeBuffers;
-use crate::index::{NvBptree, OrderedIndex, bytes_of};
+use crate::index::{Allocations, NvBptree, OrderedIndex, bytes_of, sort_entries};
 use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::filter::{Filter, Filters};
 use crate::lsm::gaps::Dead;
@@ -48,19 +48,19 @@ pub(super) struct Owners {
 }
 
 impl Owners {
+    /// Keeps the primary key for an index entry, whose value is returned.
     fn write<M: Memory>(
         self,
-        arena: &mut Arena<M>,
-        log: &mut NvWriteSet,
+        (arena, log): (&mut Arena<M>, &mut NvWriteSet),
         primary: &[u64],
+        allocations: &mut Allocations,
     ) -> Result<u64> {
         if let &[word] = primary {
             return Ok(word);
         }
         let block = log.reserve(arena, primary.len() * 8, self.owner)?;
         log.stage(arena, block, &bytes_of(primary))?;
-        let change = arena.activate(block)?;
-        log.change(arena, change)?;
+        allocations.activate(arena, log, block)?;
         Ok(block)
     }
 
@@ -213,36 +213,45 @@ impl TableState {
         filters: &mut Filters<M>,
         number: usize,
     ) -> Result<()> {
-        let mut keys = Vec::new();
+        let (mut entries, mut primary_keys) = (Vec::new(), Vec::new());
         let (low, high) = whole_range();
-        let words = self.levels.key_words();
-        let range = (&low[..words], &high[..words]);
+        let own_words = self.levels.key_words();
+        let range = (&low[..own_words], &high[..own_words]);
         let encoder = &self.table.secondary[number];
+        let words = encoder.shape().words;
         let primary = &self.table.primary;
+        let (mut key, mut count) = (KeyBuf::default(), 0);
         self.levels.scan(
             arena,
             range,
             Direction::Forward,
             (&mut self.row, &mut Dead::default()),
             &mut |row| {
-                let (mut key, mut own) = (KeyBuf::default(), KeyBuf::default());
                 encoder.encode_row(row, &mut key)?;
-                primary.encode_row(row, &mut own)?;
-                keys.push((key, own));
+                entries.extend_from_slice(&key);
+                entries.push(count);
+                primary.encode_row(row, &mut key)?;
+                primary_keys.extend_from_slice(&key);
+                count += 1;
                 Ok(ControlFlow::Continue(()))
             },
         )?;
-        for (key, own) in keys {
-            let (mut trees, _) = self.trees(arena, log, filters);
-            if rows::Trees::has_key(&mut trees, number, &key)? {
-                log.visible_all(arena)?;
-                self.levels
-                    .read_visible(arena, filters, &own, &mut self.row)?;
-                return Err(self.table.duplicate(Some(number), &self.row));
-            }
-            rows::Trees::add_key(&mut trees, number, &key, &own)?;
+        sort_entries(&mut entries, words);
+        let mut allocations = Allocations::default();
+        for entry in entries.chunks_exact_mut(words + 1) {
+            let own = &primary_keys[entry[words] as usize * own_words..][..own_words];
+            entry[words] = self.owners.write((arena, log), own, &mut allocations)?;
         }
-        Ok(())
+        allocations.end(arena, log)?;
+        let index = &mut self.secondary[number];
+        let Some(taken) = index.insert_many(arena, log, words, &entries)? else {
+            return Ok(());
+        };
+        let value = entries[taken * (words + 1) + words];
+        self.owners.read(arena, value, &mut key)?;
+        self.levels
+            .read_visible(arena, filters, &key, &mut self.row)?;
+        Err(self.table.duplicate(Some(number), &self.row))
     }
 
     /// Checks entries, runs and indexes against one another; `block` is called with each block in
@@ -513,7 +522,10 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
     }
 
     fn add_key(&mut self, index: usize, key: &[u64], primary: &[u64]) -> Result<()> {
-        let value = self.owners.write(self.arena, self.log, primary)?;
+        let mut allocations = Allocations::default();
+        let place = (&mut *self.arena, &mut *self.log);
+        let value = self.owners.write(place, primary, &mut allocations)?;
+        allocations.end(self.arena, self.log)?;
         self.secondary[index].insert(self.arena, self.log, key, value)?;
         Ok(())
     }

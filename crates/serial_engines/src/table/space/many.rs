@@ -1,10 +1,11 @@
-//! Insertion of many rows at once: their tuples, then the entries of one index after the other.
+//! Insertion of many rows at once: their tuples, then the entries of one index after the other; and
+//! the entries of a new index.
 //!
 //! Each index gets its entries in the order of their keys, so a tree goes to each leaf once. The
 //! rows get no hints: whoever reads one first makes it.
 
 use super::TableState;
-use crate::index::OrderedIndex;
+use crate::index::{OrderedIndex, sort_entries};
 use pmem::{Arena, Memory};
 use storage::Result;
 use storage::log::WriteSet;
@@ -29,6 +30,39 @@ impl<I> TableState<I> {
             .try_for_each(|number| self.add_entries(arena, writes, Some(number), (rows, &tuples)))
     }
 
+    /// Fills a new secondary index from the tuples of all rows. In the order of the keys its nodes
+    /// are made whole, so that few changes wait in the write set: an entry at a time would drain it
+    /// again and again.
+    pub(super) fn fill_index<M: Memory, W: WriteSet<M>>(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        number: usize,
+        tuples: &[u64],
+    ) -> Result<()>
+    where
+        I: OrderedIndex<M, W>,
+    {
+        let encoder = &self.table.secondary[number];
+        let words = encoder.shape().words;
+        let mut entries = Vec::with_capacity(tuples.len() * (words + 1));
+        let mut key = KeyBuf::new();
+        for &tuple in tuples {
+            self.tuples.read(arena, tuple, &mut self.row)?;
+            encoder.encode_row(&self.row, &mut key)?;
+            entries.extend_from_slice(&key);
+            entries.push(tuple);
+        }
+        sort_entries(&mut entries, words);
+        let index = &mut self.secondary[number];
+        let Some(taken) = index.insert_many(arena, writes, words, &entries)? else {
+            return Ok(());
+        };
+        let tuple = entries[taken * (words + 1) + words];
+        self.tuples.read(arena, tuple, &mut self.row)?;
+        Err(self.table.duplicate(Some(number), &self.row))
+    }
+
     /// Adds the entries of new rows to an index.
     fn add_entries<M: Memory, W: WriteSet<M>>(
         &mut self,
@@ -50,7 +84,7 @@ impl<I> TableState<I> {
             entries.extend_from_slice(&key);
             entries.push(*tuple);
         }
-        sort(&mut entries, words);
+        sort_entries(&mut entries, words);
         let index = match number {
             None => &mut self.primary,
             Some(number) => &mut self.secondary[number],
@@ -62,14 +96,4 @@ impl<I> TableState<I> {
         let at = tuples.iter().position(|own| Some(own) == tuple);
         Err(self.table.duplicate(number, rows[at.unwrap_or(0)]))
     }
-}
-
-/// Brings entries into the order of their keys.
-fn sort(entries: &mut Vec<u64>, words: usize) {
-    let mut list: Vec<&[u64]> = entries.chunks_exact(words + 1).collect();
-    if list.is_sorted_by(|one, other| one[..words] <= other[..words]) {
-        return;
-    }
-    list.sort_unstable_by(|one, other| one[..words].cmp(&other[..words]));
-    *entries = list.concat();
 }
