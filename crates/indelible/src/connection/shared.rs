@@ -16,12 +16,14 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, PREPARED_MAX, SNAPSHOT_MEMORY_MAX};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::table::TableEntry;
 use crate::thread_flags::OpenFlag;
 use std::sync::{Arc, PoisonError};
-use storage::lock::{LockManager, LockOptions};
+use storage::lock::{KeyIntent, LockManager, LockOptions};
 
-/// Most key locks of one table and transaction after which the table is tried to be locked whole.
-const ESCALATE_AT_MAX: usize = 100_000;
+/// A transaction that has one lock in so many of all that there may be, in one table, tries to lock
+/// that whole.
+const ESCALATE_AT_PART: usize = 4;
 
 /// Bits of the number of a transaction by which its connection counts.
 const TRANSACTION_BITS: u32 = 40;
@@ -56,8 +58,8 @@ impl Shared {
             clock: Clock::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             locks: LockManager::new(LockOptions {
                 locks_max,
-                // One transaction does not take them all.
-                escalate_at: ESCALATE_AT_MAX.min(locks_max / 2),
+                escalate_at: locks_max / ESCALATE_AT_PART,
+                key_intent: KeyIntent::Shared,
                 ..LockOptions::default()
             }),
             prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
