@@ -446,6 +446,29 @@ impl Connection {
         Ok(())
     }
 
+    /// Locks the keys that rows have in a unique index that is younger than their changes, and
+    /// fails if other rows have them. To be done before the commit, by which nobody else may take
+    /// them.
+    pub(super) fn take_late_keys(&mut self) -> Result<()> {
+        let unique_made = self.core().shared.unique_made();
+        let writes = &self.open()?.writes;
+        if !writes.may_have_late_keys(unique_made) {
+            return Ok(());
+        }
+        let newest = writes.changes().filter_map(|change| {
+            let row = change.after.as_ref().filter(|_| writes.is_late(change))?;
+            let version = writes.version(change.table.id(), &change.key, writes.number())?;
+            let is_newest = version.as_ref().is_some_and(|own| Arc::ptr_eq(own, row));
+            is_newest.then(|| (change.table.clone(), change.key.clone(), Arc::clone(row)))
+        });
+        let newest: Vec<_> = newest.collect();
+        for (table, key, row) in newest {
+            self.take_unique_keys(&table, &key, None, &row)?;
+        }
+        self.open()?.writes.set_unique_made(unique_made);
+        Ok(())
+    }
+
     fn take_unique_key(
         &mut self,
         table: &Table,

@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) prepared: PreparedSet,
     pub(super) lists: Lists,
     pub(super) recent: Recent,
+    /// Unique indexes that were made since the opening.
+    unique_made: AtomicU64,
     connections_max: u32,
     /// Connections that were opened so far.
     opened: AtomicU64,
@@ -65,6 +67,7 @@ impl Shared {
             prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
             lists: Lists::default(),
             recent: Recent::default(),
+            unique_made: AtomicU64::new(0),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             opened: AtomicU64::new(0),
             period: AtomicU64::new(0),
@@ -76,6 +79,20 @@ impl Shared {
     #[inline]
     pub(crate) fn period(&self) -> u64 {
         self.period.load(Ordering::Relaxed)
+    }
+
+    /// How many unique indexes were made since the opening. Changes of a transaction that began
+    /// before the last of them may have keys there that it has not locked.
+    #[inline]
+    pub(super) fn unique_made(&self) -> u64 {
+        self.unique_made.load(Ordering::Acquire)
+    }
+
+    /// A unique index of a table was made, by somebody who holds all partitions.
+    pub(crate) fn note_unique_made(&self, entry: &TableEntry) {
+        let number = self.unique_made() + 1;
+        entry.unique_made.store(number, Ordering::Release);
+        self.unique_made.store(number, Ordering::Release);
     }
 
     /// A connection opens. Waits for typed transactions if it is the first one.
