@@ -243,7 +243,7 @@ fn an_update_that_keeps_the_key_goes_with_references() {
 }
 
 /// Rows that are locked and not changed go with a lock of the table that keeps changes out, as in
-/// PostgreSQL; what a session has done before does not matter.
+/// PostgreSQL; earlier transactions of a session do not matter.
 #[test]
 fn a_shared_table_keeps_changes_out_and_lets_rows_be_locked() {
     everywhere(|db| {

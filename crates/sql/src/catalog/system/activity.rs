@@ -88,7 +88,7 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         let shown = peer.shown();
         let block = shown.block.unwrap_or(Block::Idle);
         let waits = waits.get(&peer.number).map(|(kind, _)| *kind);
-        // Whoever waits for a row waits for a transaction.
+        // A session that waits for a row waits for a transaction.
         let (event_type, event) = match (shown.is_active, waits) {
             (false, _) => (text("Client"), text("ClientRead")),
             (true, Some(LockKind::Table)) => (text("Lock"), text("relation")),
@@ -224,8 +224,7 @@ fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         if shown.is_active || is_open {
             push(session(peer.number), Datum::Null, "ExclusiveLock", true);
         }
-        let wait = waits.get(&peer.number);
-        if wait.is_some_and(|(kind, _)| *kind != LockKind::Table) {
+        if (waits.get(&peer.number)).is_some_and(|(kind, _)| *kind != LockKind::Table) {
             push(session(peer.number), Datum::Null, "ShareLock", false);
         }
     }

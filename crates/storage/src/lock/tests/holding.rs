@@ -63,7 +63,7 @@ fn every_mode_of_a_table_against_every_mode_of_a_key() {
     }
 }
 
-/// Where keys of any strength go with readers of the table, a shared table keeps changes out and
+/// If keys of any strength go with readers of the table, a shared table keeps changes out and
 /// covers no keys, and many keys become an exclusive lock.
 #[test]
 fn keys_under_the_intention_of_readers_go_with_a_shared_table() {
@@ -97,7 +97,7 @@ fn keys_under_the_intention_of_readers_go_with_a_shared_table() {
     }
     assert!(!granted(key(&mut second, 200, KeyMode::KeyShare)));
     first.end();
-    // What an earlier transaction has needed does not count.
+    // The need of an earlier transaction does not count.
     first.intend_change(TABLE).unwrap();
     first.end();
     first.lock_table(TABLE, Mode::IntentShared).unwrap();
