@@ -174,7 +174,8 @@ impl Database {
     }
 
     /// Builds a secondary index over the rows that are there; durable when it returns. With
-    /// `Uniqueness::Unique` it fails if two rows have the same key.
+    /// `Uniqueness::Unique` it fails if two rows have the same key. Rows that connections have
+    /// changed and not committed are looked at when they commit.
     pub fn create_index<'c>(
         &self,
         table: &Table,
@@ -227,6 +228,9 @@ impl Database {
             shape_of(&mut session, entry.id)?,
             core.descriptor.partitions,
         );
+        if index.unique {
+            core.shared.note_unique_made(entry);
+        }
         Ok(())
     }
 

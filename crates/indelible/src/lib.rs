@@ -162,8 +162,9 @@ pub use backup::{
 };
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
-    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeptMoment, KeyLock, Moved,
-    PreparedTransaction, RowKey, RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeptMoment, KeyLock, LockKind,
+    Moved, PreparedTransaction, RowKey, RowLock, Scan, Scope, StatementMoment, StatementSavepoint,
+    Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};

@@ -9,7 +9,7 @@ use crate::column_statistics::TableStatistics;
 use crate::error::{Error, Result};
 use crate::row_counter::Counter;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use storage::record::{
     Changes, IndexId, KeyEncoder, Owner, Partitioner, Partitioning, Placement, Row, TableDef,
@@ -45,6 +45,8 @@ pub(crate) struct TableEntry {
     pub(crate) unique_elsewhere: AtomicBool,
     /// Whether a secondary index is unique.
     has_unique: AtomicBool,
+    /// The number of its youngest unique index among all that were made since the opening.
+    pub(crate) unique_made: AtomicU64,
     pub(crate) count: Counter,
     /// Those that were made or read last.
     pub(crate) statistics: RwLock<Option<Arc<TableStatistics>>>,
@@ -70,6 +72,7 @@ impl TableEntry {
             is_managed: shape.def.owner == Owner::Sql,
             unique_elsewhere: AtomicBool::new(false),
             has_unique: AtomicBool::new(false),
+            unique_made: AtomicU64::new(0),
             count: Counter::unknown(),
             statistics: RwLock::new(None),
             current: RwLock::new(Arc::clone(&shape)),

@@ -287,7 +287,7 @@ impl Sql {
     /// The sessions that wait for locks of others now.
     pub fn lock_waits(&self) -> Vec<LockWait> {
         let waits = self.registry.waits(&self.database).into_iter();
-        let named = waits.filter_map(|(session, waits_for)| {
+        let named = waits.filter_map(|(session, (_, waits_for))| {
             let shown = self.registry.peer(session)?.shown();
             Some(LockWait {
                 session,

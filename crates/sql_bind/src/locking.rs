@@ -6,7 +6,7 @@
 use super::{Binder, object_name};
 use crate::catalog::{Object, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Busy, Expr, JoinedRows, Lock, LockTarget, Node};
+use crate::plan::{Busy, Expr, JoinedRows, Lock, LockTarget, Node, TableRows};
 use indelible::RowLock;
 use sql_parse::{WEAKER, mark_of};
 use sqlparser::ast::{self, LockClause, LockType, NonBlock, Select};
@@ -144,6 +144,15 @@ impl Binder<'_> {
                         strength: clause.strength,
                         busy: clause.busy,
                     });
+                }
+            }
+        }
+        let used = self.tables.get_mut();
+        for target in &targets {
+            match &target.rows {
+                TableRows::Own(source) => used.lock_rows(source),
+                TableRows::OfFamily(members) => {
+                    members.iter().for_each(|one| used.lock_rows(&one.source));
                 }
             }
         }

@@ -19,6 +19,7 @@ mod orphans;
 mod partitions;
 mod plan_cache;
 mod plans;
+mod row_locks;
 mod scratch;
 mod scripts;
 mod spill;

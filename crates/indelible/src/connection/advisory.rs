@@ -11,7 +11,7 @@ use super::row_locks::{Wait, is_busy, lock_error};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use storage::engine::PageId;
-use storage::lock::{KeyMode, LockSession};
+use storage::lock::{KeyMode, LockSession, LockWait};
 use storage::record::TableId;
 
 /// Name of an advisory lock. The two kinds of names do not meet, as in `PostgreSQL`.
@@ -39,6 +39,29 @@ pub enum Scope {
     Transaction,
     /// Until [`Connection::advisory_unlock`], once for each time, or the end of the connection.
     Connection,
+}
+
+/// A kind of lock that a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// A table.
+    Table,
+    /// A row, or a key of a unique index.
+    Row,
+    /// An advisory lock.
+    Advisory,
+}
+
+impl LockKind {
+    /// The kind of lock that a wait of [`Database::lock_waits`](crate::Database::lock_waits) is
+    /// for.
+    pub fn of(wait: &LockWait) -> Self {
+        match wait.tree {
+            None => Self::Table,
+            Some(TREE) => Self::Advisory,
+            Some(_) => Self::Row,
+        }
+    }
 }
 
 /// No table has this number.

@@ -9,7 +9,7 @@
 
 use super::change::{Change, Move};
 use super::clock::Pending;
-use super::row_locks::{RowLock, is_busy, lock_row, lock_unique};
+use super::row_locks::{RowLock, is_busy, lock_error, lock_row, lock_unique};
 use super::unique::unique_keys;
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -77,6 +77,7 @@ impl Beside {
             RowLock::Update
         };
         let row = (change.table.id(), &change.key);
+        self.locks.intend_change(row.0).map_err(lock_error)?;
         lock_row(&mut self.locks, &core.shared.lists, row, strength)?;
         unique.iter().try_for_each(|unique| {
             lock_unique(

@@ -578,9 +578,13 @@ impl Connection {
             return Err(Error::ReadOnly);
         }
         let limit_bytes = self.core().memory_max;
+        let unique_made = self.core().shared.unique_made();
         let open = self.open()?;
         if open.access == Mode::ReadOnly {
             return Err(Error::ReadOnly);
+        }
+        if open.writes.is_empty() {
+            open.writes.set_unique_made(unique_made);
         }
         let used_bytes = open.writes.bytes();
         if used_bytes > limit_bytes {

@@ -47,10 +47,10 @@ impl Connection {
     /// # Errors
     ///
     /// [`Error::Serialization`] if it is serializable and something that it has read has changed;
-    /// errors of the medium, [`Error::InDoubt`] among them.
+    /// [`Error::DuplicateKey`] if a unique index was made after it had given a row a key that
+    /// another row has; errors of the medium, [`Error::InDoubt`] among them.
     pub fn commit(&mut self, durability: Durability) -> Result<CommitReport> {
-        self.core().check_process()?;
-        let mut open = self.take_open()?;
+        let mut open = self.take_to_commit()?;
         let policy = self.policy();
         let (core, end) = self.core_and_end();
         let committed = commit(core, policy, &mut open, durability, end);
@@ -64,14 +64,24 @@ impl Connection {
         durability: Durability,
         then: impl FnOnce(),
     ) -> Result<CommitReport> {
-        self.core().check_process()?;
-        let mut open = self.take_open()?;
+        let mut open = self.take_to_commit()?;
         let committed = commit(self.core(), self.policy(), &mut open, durability, || {});
         if committed.is_ok() {
             then();
             self.end_locks();
         }
         self.end_commit(open, committed)
+    }
+
+    /// Takes the transaction out, once it has locked all unique keys of its rows; after an error it
+    /// is undone.
+    pub(super) fn take_to_commit(&mut self) -> Result<Box<Open>> {
+        self.core().check_process()?;
+        if let Err(error) = self.take_late_keys() {
+            self.abort();
+            return Err(error);
+        }
+        self.take_open()
     }
 
     /// Ends a transaction that has committed and given its locks back, or has failed to commit.
@@ -153,6 +163,7 @@ fn commit(
         reads: reads
             .as_ref()
             .map(|(view, intervals)| Reads { view, intervals }),
+        looked_at: Some(&open.writes),
         also: None,
     };
     let (mut session, report, acks) = work.commit(core, policy, durability)?;
@@ -175,6 +186,8 @@ pub(super) struct Work<'w> {
     pub(super) partitions: &'w [u32],
     pub(super) writes: &'w WriteSet,
     pub(super) reads: Option<Reads<'w>>,
+    /// Changes that must be younger than the unique indexes of their tables.
+    pub(super) looked_at: Option<&'w WriteSet>,
     /// Done after the changes; done again where they are.
     pub(super) also: Option<Also<'w>>,
 }
@@ -235,6 +248,14 @@ impl Work<'_> {
         for &partition in self.partitions {
             // Those that are only read are made durable first, if others have committed there.
             session.engine(partition)?;
+        }
+        // From here on nobody makes an index.
+        let unique_made = session.core.shared.unique_made();
+        let looked_at = self.looked_at;
+        if looked_at.is_some_and(|writes| writes.may_have_late_keys(unique_made)) {
+            return Err(Error::Serialization {
+                reason: "a unique index was made during the commit",
+            });
         }
         let before = session.counts();
         // An insertion that fails because there is a row must not leave an image without it.

@@ -57,7 +57,7 @@ mod together;
 mod unique;
 mod writes;
 
-pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
+pub use advisory::{AdvisoryKey, AdvisoryMode, LockKind, Scope};
 pub use client::{Connection, KeptMoment, StatementMoment};
 pub use commit::CommitReport;
 pub use modify::KeyLock;

@@ -138,14 +138,14 @@ impl Connection {
                 return Ok(false);
             }
             lists::release_since(self.locks(), before);
-            self.lock(table, key, RowLock::Update, self.wait)?;
+            self.lock_for_change(table, key, RowLock::Update, self.wait)?;
         }
         Ok(!self.newest_for_insert(table, key, partition)?)
     }
 
     /// Locks a primary key for an insertion, unless others have locked it.
     fn try_lock(&mut self, table: &Table, key: &KeyBuf) -> Result<bool> {
-        match self.lock(table, key, RowLock::Update, Wait::Never) {
+        match self.lock_for_change(table, key, RowLock::Update, Wait::Never) {
             Err(error) if is_busy(&error) => Ok(false),
             locked => locked.map(|()| true),
         }
@@ -202,12 +202,10 @@ impl Connection {
         let (key, partition) = key.of(table);
         let entry = &*table.entry;
         check_layout(entry, changes.layout())?;
-        let moves = entry.changes_primary_key(changes);
-        let is_unique = |shape: Arc<Shape>| changes_unique(&shape, changes);
-        let strength = if moves || entry.with_unique().is_some_and(is_unique) {
-            RowLock::Update
-        } else {
-            RowLock::NoKeyUpdate
+        let names_key = names_key_of(table, changes);
+        let strength = match names_key {
+            true => self.strength_for_seen(table, (key, partition), changes)?,
+            false => RowLock::NoKeyUpdate,
         };
         self.lock_to_change(table, key, strength)?;
         self.note_key(table, key)?;
@@ -220,19 +218,47 @@ impl Connection {
             changes.apply(after)
         });
         applied?;
-        if moves {
-            self.move_row(table, key.clone(), before, after)?;
-            return Ok(true);
-        }
-        if strength == RowLock::Update {
-            self.take_unique_keys(table, key, Some(&before), &after)?;
-        }
-        let pool = &mut self.open()?.writes.pool;
         let mut difference = pool.changes(table);
         changes.add_news_for(&before, &mut difference);
+        if names_key && names_key_of(table, &difference) {
+            // Nothing, unless others have changed the row before it was locked.
+            self.lock(table, key, RowLock::Update, self.wait)?;
+            if entry.changes_primary_key(&difference) {
+                self.move_row(table, key.clone(), before, after)?;
+                return Ok(true);
+            }
+            self.take_unique_keys(table, key, Some(&before), &after)?;
+        }
         let versions = (Some(before), Some(after));
         self.put(table, key.clone(), versions, Some(difference))?;
         Ok(true)
+    }
+
+    /// The lock that an update needs of the row as it is before it is locked: others may refer to
+    /// one whose keys get the values that they have.
+    fn strength_for_seen(
+        &mut self,
+        table: &Table,
+        (key, partition): (&KeyBuf, u32),
+        changes: &Changes,
+    ) -> Result<RowLock> {
+        let open = self.open()?;
+        let own = open.writes.version(table.id(), key, open.writes.number());
+        let latest = open.latest.as_ref();
+        let latest = latest.filter(|latest| latest.key == *key && latest.table == table.id());
+        let seen = match own.or_else(|| latest.map(|latest| &latest.version)) {
+            Some(known) => known.clone(),
+            None => self.read_committed(table, key, partition)?,
+        };
+        let Some(seen) = seen else {
+            return Ok(RowLock::Update);
+        };
+        let mut difference = self.open()?.writes.pool.changes(table);
+        changes.add_news_for(&seen, &mut difference);
+        Ok(match names_key_of(table, &difference) {
+            true => RowLock::Update,
+            false => RowLock::NoKeyUpdate,
+        })
     }
 
     fn move_row(
@@ -420,6 +446,29 @@ impl Connection {
         Ok(())
     }
 
+    /// Locks the keys that rows have in a unique index that is younger than their changes, and
+    /// fails if other rows have them. To be done before the commit, by which nobody else may take
+    /// them.
+    pub(super) fn take_late_keys(&mut self) -> Result<()> {
+        let unique_made = self.core().shared.unique_made();
+        let writes = &self.open()?.writes;
+        if !writes.may_have_late_keys(unique_made) {
+            return Ok(());
+        }
+        let newest = writes.changes().filter_map(|change| {
+            let row = change.after.as_ref().filter(|_| writes.is_late(change))?;
+            let version = writes.version(change.table.id(), &change.key, writes.number())?;
+            let is_newest = version.as_ref().is_some_and(|own| Arc::ptr_eq(own, row));
+            is_newest.then(|| (change.table.clone(), change.key.clone(), Arc::clone(row)))
+        });
+        let newest: Vec<_> = newest.collect();
+        for (table, key, row) in newest {
+            self.take_unique_keys(&table, &key, None, &row)?;
+        }
+        self.open()?.writes.set_unique_made(unique_made);
+        Ok(())
+    }
+
     fn take_unique_key(
         &mut self,
         table: &Table,
@@ -567,9 +616,12 @@ impl Connection {
     }
 }
 
-/// Whether changes touch a unique secondary index.
-fn changes_unique(shape: &Shape, changes: &Changes) -> bool {
-    let unique = shape.def.indexes.iter().filter(|index| index.unique);
-    let mut columns = unique.flat_map(|index| &index.columns);
-    columns.any(|column| changes.columns().any(|changed| changed == *column))
+/// Whether changes set a column of the primary key or of a unique index.
+fn names_key_of(table: &Table, changes: &Changes) -> bool {
+    let is_unique = |shape: Arc<Shape>| {
+        let unique = shape.def.indexes.iter().filter(|index| index.unique);
+        let mut columns = unique.flat_map(|index| &index.columns);
+        columns.any(|column| changes.columns().any(|changed| changed == *column))
+    };
+    table.entry.changes_primary_key(changes) || table.entry.with_unique().is_some_and(is_unique)
 }

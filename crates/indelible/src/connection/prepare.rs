@@ -60,8 +60,7 @@ impl Connection {
     /// [`Error::PreparedExists`], [`Error::TooManyPrepared`]; [`Error::NotPreparable`] for one with
     /// advisory locks, or a name that is too long; as [`Connection::commit`].
     pub fn prepare(&mut self, facts: &PreparedTransaction) -> Result<()> {
-        self.core().check_process()?;
-        let mut open = self.take_open()?;
+        let mut open = self.take_to_commit()?;
         let mut parts = 0;
         let stored = self.store(&mut open, facts, &mut parts);
         match stored {
@@ -414,6 +413,7 @@ impl Record {
             reads: reads
                 .as_ref()
                 .map(|(view, intervals)| Reads { view, intervals }),
+            looked_at: Some(&open.writes),
             also: Some(&also),
         };
         let (mut session, _, acks) = work.commit(core, policy, Durability::Immediate)?;
@@ -440,6 +440,7 @@ fn end<'db>(
         partitions: &partitions,
         writes,
         reads: None,
+        looked_at: None,
         also: Some(&also),
     };
     let policy = LockPolicy {

@@ -7,7 +7,7 @@ use super::change::{Move, Version};
 use super::client::{Connection, Latest};
 use super::interval::Interval;
 use super::pool::content_of;
-use super::row_locks::{RowLock, Wait, is_busy, lock_row};
+use super::row_locks::{RowLock, Wait, is_busy, lock_error, lock_row};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::check_layout;
@@ -245,6 +245,25 @@ impl Connection {
         lock_row(locks, lists, (table.id(), key), strength)
     }
 
+    /// As [`Connection::lock`], of a row that is going to change: the table is locked for changes
+    /// too, which a row that is locked and stays as it is does not need.
+    pub(super) fn lock_for_change(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        strength: RowLock,
+        wait: Wait,
+    ) -> Result<()> {
+        self.intend_change(table, wait)?;
+        self.lock(table, key, strength, wait)
+    }
+
+    fn intend_change(&mut self, table: &Table, wait: Wait) -> Result<()> {
+        let locks = self.locks();
+        locks.set_wait_limit(wait.limit());
+        locks.intend_change(table.id()).map_err(lock_error)
+    }
+
     /// Locks a row that is going to change, unless the look at it before has done so.
     pub(super) fn lock_to_change(
         &mut self,
@@ -252,9 +271,10 @@ impl Connection {
         key: &KeyBuf,
         strength: RowLock,
     ) -> Result<()> {
+        self.intend_change(table, self.wait)?;
         let latest = self.open()?.latest.as_ref();
         let is_locked = latest.is_some_and(|latest| {
-            latest.strength == strength && latest.key == *key && latest.table == table.id()
+            latest.strength >= strength && latest.key == *key && latest.table == table.id()
         });
         if is_locked {
             return Ok(());

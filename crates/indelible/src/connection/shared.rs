@@ -16,12 +16,14 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, PREPARED_MAX, SNAPSHOT_MEMORY_MAX};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::table::TableEntry;
 use crate::thread_flags::OpenFlag;
 use std::sync::{Arc, PoisonError};
-use storage::lock::{LockManager, LockOptions};
+use storage::lock::{KeyIntent, LockManager, LockOptions};
 
-/// Most key locks of one table and transaction after which the table is tried to be locked whole.
-const ESCALATE_AT_MAX: usize = 100_000;
+/// A transaction that has one lock in so many of all that there may be, in one table, tries to lock
+/// that whole.
+const ESCALATE_AT_PART: usize = 4;
 
 /// Bits of the number of a transaction by which its connection counts.
 const TRANSACTION_BITS: u32 = 40;
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) prepared: PreparedSet,
     pub(super) lists: Lists,
     pub(super) recent: Recent,
+    /// Unique indexes that were made since the opening.
+    unique_made: AtomicU64,
     connections_max: u32,
     /// Connections that were opened so far.
     opened: AtomicU64,
@@ -56,13 +60,14 @@ impl Shared {
             clock: Clock::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             locks: LockManager::new(LockOptions {
                 locks_max,
-                // One transaction does not take them all.
-                escalate_at: ESCALATE_AT_MAX.min(locks_max / 2),
+                escalate_at: locks_max / ESCALATE_AT_PART,
+                key_intent: KeyIntent::Shared,
                 ..LockOptions::default()
             }),
             prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
             lists: Lists::default(),
             recent: Recent::default(),
+            unique_made: AtomicU64::new(0),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             opened: AtomicU64::new(0),
             period: AtomicU64::new(0),
@@ -74,6 +79,20 @@ impl Shared {
     #[inline]
     pub(crate) fn period(&self) -> u64 {
         self.period.load(Ordering::Relaxed)
+    }
+
+    /// How many unique indexes were made since the opening. Changes of a transaction that began
+    /// before the last of them may have keys there that it has not locked.
+    #[inline]
+    pub(super) fn unique_made(&self) -> u64 {
+        self.unique_made.load(Ordering::Acquire)
+    }
+
+    /// A unique index of a table was made, by somebody who holds all partitions.
+    pub(crate) fn note_unique_made(&self, entry: &TableEntry) {
+        let number = self.unique_made() + 1;
+        entry.unique_made.store(number, Ordering::Release);
+        self.unique_made.store(number, Ordering::Release);
     }
 
     /// A connection opens. Waits for typed transactions if it is the first one.

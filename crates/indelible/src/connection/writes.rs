@@ -15,6 +15,7 @@ use super::change::{Change, Version};
 use super::pool::Pool;
 use super::recent::Recent;
 use std::collections::{BTreeMap, btree_map};
+use std::sync::atomic::Ordering;
 use storage::lock::LockSavepoint;
 use storage::record::{IndexId, KeyBuf, TableId};
 
@@ -147,6 +148,9 @@ pub(super) struct WriteSet {
     unique_indexes: Vec<(TableId, IndexId)>,
     number: u64,
     bytes: u64,
+    /// How many unique indexes had been made when the transaction came to its first change, or had
+    /// locked the keys of all its changes.
+    unique_made: u64,
     /// Whether nobody has looked for the row that is inserted by the first change.
     is_unseen: bool,
     pub(super) pool: Pool,
@@ -185,6 +189,22 @@ impl WriteSet {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether a change is older than a unique index of its table, of so many that were made.
+    pub(super) fn may_have_late_keys(&self, unique_made: u64) -> bool {
+        let is_late = |change: &Change| self.is_late(change);
+        self.unique_made != unique_made && self.changes().any(is_late)
+    }
+
+    /// Whether a change may be older than a unique index of its table.
+    pub(super) fn is_late(&self, change: &Change) -> bool {
+        change.table.entry.unique_made.load(Ordering::Acquire) > self.unique_made
+    }
+
+    /// All changes have locked their keys in so many unique indexes.
+    pub(super) fn set_unique_made(&mut self, unique_made: u64) {
+        self.unique_made = unique_made;
     }
 
     /// Nobody has looked for the row that is inserted by the first change.

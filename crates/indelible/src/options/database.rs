@@ -22,7 +22,7 @@ use storage::record::LayoutKind;
 pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
 /// Default of [`Options::snapshot_memory_max`].
 pub const SNAPSHOT_MEMORY_MAX: u64 = 256 << 20;
-/// Default of [`Options::locks_max`]: about 100 bytes each.
+/// Default of [`Options::locks_max`]: about 350 bytes each.
 pub const LOCKS_MAX: usize = 1 << 22;
 /// Default of [`Options::connections_max`].
 pub const CONNECTIONS_MAX: u32 = 10_000;
@@ -435,8 +435,8 @@ impl Options {
     }
 
     /// Most locks that connections may hold together, at least 1024: of rows, unique keys, tables,
-    /// and advisory ones. A row takes one or two; a transaction that has half of them in one table
-    /// locks the table instead, if nobody else is there. A statement beyond the limit fails with
+    /// and advisory ones. A row takes one or two; a transaction that has a quarter of them in one
+    /// table locks the table instead, if nobody else is there. A statement beyond the limit fails with
     /// [`Error::TooManyLocks`](crate::Error::TooManyLocks). Default [`LOCKS_MAX`].
     pub fn locks_max(mut self, locks: usize) -> Self {
         self.locks_max = Some(locks);

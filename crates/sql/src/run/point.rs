@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::sink::Batch;
 use crate::types::{Context, Datum, storage};
-use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, TableId, ValueRef, Wait};
+use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, RowLock, TableId, ValueRef, Wait};
 use std::collections::BTreeMap;
 
 /// Tables whose memory is kept.
@@ -211,11 +211,11 @@ impl PointRun<'_> {
             // From here on it is known whether others move the row.
             run.connection.take_snapshot()?;
         }
-        let looks_first = is_in_block || plan.row.condition.is_some();
+        let looks_first = is_in_block || plan.row.condition.is_some() || !plan.keys.is_empty();
         if looks_first && !self.find(&plan.row, run)? {
             return Ok(false);
         }
-        let (wait, strength) = (run.environment.wait(), plan.strength);
+        let (wait, strength) = (run.environment.wait(), self.strength_of(plan, run)?);
         let (below, row) = (&table.source.table, &mut *self.row);
         let key = with_key(&plan.row, &mut self.work.key, run, |key, run| {
             Ok(run.connection.row_key(below, key)?)
@@ -252,6 +252,22 @@ impl PointRun<'_> {
             self.project(returning, run)?;
         }
         Ok(true)
+    }
+
+    /// The lock of a row that was looked at if its unique keys are set: others may refer to one
+    /// that keeps them.
+    fn strength_of(&self, plan: &PointChange, run: &mut Run<'_>) -> Result<RowLock> {
+        for (at, value) in plan.set.iter().flatten() {
+            if plan.keys.contains(at)
+                && !evaluate(value, &[], run)?.is_identical(&self.work.values[*at])
+            {
+                return Ok(RowLock::Update);
+            }
+        }
+        Ok(match plan.set {
+            Some(_) => RowLock::NoKeyUpdate,
+            None => RowLock::Update,
+        })
     }
 
     /// Sets columns of the row that is locked.

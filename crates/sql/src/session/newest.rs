@@ -118,7 +118,7 @@ impl Session {
         names.temporary.is_some()
             && used.all(|used| {
                 let object = names.catalog.object(used.oid);
-                used.lock == TableLock::AccessShare
+                used.lock != TableLock::IntentExclusive
                     || object.is_some_and(|object| Some(object.namespace) == names.temporary)
             })
     }

@@ -83,14 +83,15 @@ impl HostCall<'_> {
             "pg_blocking_pids" => {
                 let number = arguments[0].int4()?;
                 let mut waits = sql.registry.waits(sql.database());
-                numbers(&waits.remove(&number).unwrap_or_default())
+                let wait = waits.remove(&number);
+                numbers(&wait.map_or_else(Vec::new, |(_, blockers)| blockers))
             }
             // No snapshot waits for others.
             "pg_safe_snapshot_blocking_pids" => numbers(&[]),
             "pg_isolation_test_session_is_blocked" => {
                 let waits = sql.registry.waits(sql.database());
-                let blockers = waits.get(&arguments[0].int4()?);
-                is_one_of(blockers, &arguments[1])
+                let wait = waits.get(&arguments[0].int4()?);
+                is_one_of(wait.map(|(_, blockers)| blockers), &arguments[1])
             }
             "pg_cancel_backend" => {
                 let number = arguments[0].int4()?;

@@ -7,7 +7,7 @@
 
 use super::{Block, now};
 use crate::error::{Result, SqlError, SqlState};
-use indelible::{CommitReport, Connection, Database, Interrupt};
+use indelible::{CommitReport, Connection, Database, Interrupt, LockKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -178,7 +178,7 @@ impl Registry {
 
     /// The sessions that wait for locks, with those that they wait for; 0 stands for a transaction
     /// without a session, which is a prepared one.
-    pub(crate) fn waits(&self, database: &Database) -> BTreeMap<i32, Vec<i32>> {
+    pub(crate) fn waits(&self, database: &Database) -> BTreeMap<i32, (LockKind, Vec<i32>)> {
         let peers = self.peers();
         let numbers = peers.iter().map(|peer| (peer.lock_owner(), peer.number));
         let numbers: BTreeMap<u32, i32> = numbers.collect();
@@ -188,7 +188,7 @@ impl Registry {
             let blockers = wait.blockers.iter();
             let blockers = blockers.map(|owner| number(owner).unwrap_or_default());
             let blockers = blockers.collect();
-            Some((number(&wait.owner)?, blockers))
+            Some((number(&wait.owner)?, (LockKind::of(&wait), blockers)))
         });
         named.collect()
     }

@@ -212,6 +212,39 @@ pub struct Target {
     pub within: Vec<(Level, usize)>,
 }
 
+impl Target {
+    /// Whether new values of these columns may give a row another key, or another place if it may
+    /// move to one.
+    pub fn may_change_key(
+        &self,
+        mut columns: impl Iterator<Item = usize>,
+        moves: Option<&Moves>,
+    ) -> bool {
+        let of_key = |at: usize| {
+            let mut keys = self.keys.iter();
+            self.source.key.contains(&at) || keys.any(|(_, key)| key.columns.contains(&at))
+        };
+        let of_place = |at: usize| {
+            let mut keys = self.within.iter().flat_map(|(level, _)| &level.keys);
+            let mut is_read = false;
+            keys.any(|(key, _)| {
+                key.columns(&mut |column| is_read |= column == at);
+                is_read
+            })
+        };
+        let mut generated = self.generated.iter();
+        generated.any(|(at, _)| of_key(*at))
+            || columns.any(|at| of_key(at) || moves.is_some() && of_place(at))
+    }
+
+    /// Whether a row has another key with its new values.
+    pub fn changes_key(&self, before: &[Datum], after: &[Datum]) -> bool {
+        let unique = self.keys.iter().flat_map(|(_, key)| &key.columns);
+        let mut keys = self.source.key.iter().chain(unique);
+        keys.any(|&at| !before[at].is_identical(&after[at]))
+    }
+}
+
 /// A column of a target.
 #[derive(Clone, Debug)]
 pub struct TargetColumn {

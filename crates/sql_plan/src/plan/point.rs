@@ -9,7 +9,6 @@ use super::expression::Expr;
 use super::modify::{Change, Modify, Target, UniqueKey};
 use super::node::{Access, Node, Scan, Source, Values};
 use crate::types::storage;
-use indelible::RowLock;
 use std::sync::Arc;
 
 /// Most rows of an insertion; more of them may go past the write set.
@@ -73,8 +72,8 @@ pub struct PointChange {
     pub row: PointRow,
     /// The columns that are set and their values; none if the row is deleted.
     pub set: Option<Vec<(usize, Expr)>>,
-    /// The lock that it takes.
-    pub strength: RowLock,
+    /// The columns of unique keys that are set, each to a value that is written down.
+    pub keys: Vec<usize>,
     /// Expressions over the row after the change, or before a deletion.
     pub returning: Option<Vec<Expr>>,
 }
@@ -161,6 +160,15 @@ fn row_of(scan: &Scan) -> Option<PointRow> {
     })
 }
 
+/// Whether a value is one of the statement's texts or parameters.
+fn is_written_down(value: &Expr) -> bool {
+    match value {
+        Expr::Constant(..) | Expr::Parameter(..) => true,
+        Expr::Cast(value, ..) => is_written_down(value),
+        _ => false,
+    }
+}
+
 fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointChange> {
     let Node::Scan(scan) = &modify.input else {
         return None;
@@ -182,14 +190,20 @@ fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointC
     {
         return None;
     }
-    let mut unique = table.keys.iter().flat_map(|(_, key)| &key.columns);
-    let strength = if set.is_none() || unique.any(is_set) {
-        RowLock::Update
-    } else {
-        RowLock::NoKeyUpdate
-    };
     // The input has all columns, of which the change reads some.
     row.needed.fill(false);
+    let mut keys = Vec::new();
+    for (at, value) in set.into_iter().flatten() {
+        let mut unique = table.keys.iter().flat_map(|(_, key)| &key.columns);
+        if unique.any(|column| column == at) {
+            // The value decides about the lock before it is stored, so it is computed twice.
+            if !is_written_down(value) {
+                return None;
+            }
+            keys.push(*at);
+            row.needed[*at] = true;
+        }
+    }
     let mut note = |expression: &Expr| {
         expression.columns(&mut |at| {
             if let Some(needed) = row.needed.get_mut(at) {
@@ -210,7 +224,7 @@ fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointC
         table: Arc::clone(table),
         row,
         set: set.cloned(),
-        strength,
+        keys,
         returning: modify.returning.clone(),
     })
 }

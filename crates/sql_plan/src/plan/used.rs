@@ -1,7 +1,8 @@
 //! The tables that a statement uses, each with the lock that it takes before it runs.
 //!
 //! A statement that reads a table keeps its definition (*access share*), and one that changes rows
-//! says so (*row exclusive*), as in PostgreSQL. The tables of a foreign key count where the
+//! says so (*row exclusive*), as in PostgreSQL; rows that are locked and stay as they are take less
+//! (*row share*). The tables of a foreign key count where the
 //! statement can change what the key compares.
 
 use super::modify::{Change, Modify, Reference, Target};
@@ -34,6 +35,16 @@ impl UsedTables {
             table: table.clone(),
             lock: TableLock::AccessShare,
         });
+    }
+
+    /// The statement locks rows of a table, and leaves them as they are.
+    pub fn lock_rows(&mut self, source: &Source) {
+        self.read(source.oid, &source.table);
+        if let Some(used) = self.0.get_mut(&source.table.id())
+            && used.lock == TableLock::AccessShare
+        {
+            used.lock = TableLock::IntentShared;
+        }
     }
 
     /// The statement reads those of others, too.

@@ -249,13 +249,15 @@ impl Datum {
         is_written_alike && self == other
     }
 
+    /// Whether as many values of another row are [identical](Datum::is_identical) to those of one.
+    pub fn are_identical(ones: &[Self], others: &[Self]) -> bool {
+        let mut pairs = ones.iter().zip(others);
+        pairs.all(|(one, other)| one.is_identical(other))
+    }
+
     /// Whether another value is the same for all functions, some of which tell equal values apart.
     pub fn is_identical(&self, other: &Self) -> bool {
-        let all = |ones: &[Self], others: &[Self]| {
-            ones.iter()
-                .zip(others)
-                .all(|(one, other)| one.is_identical(other))
-        };
+        let all = Self::are_identical;
         let is_written_alike = match (self, other) {
             (Self::Float4(one), Self::Float4(other)) => one.to_bits() == other.to_bits(),
             (Self::Float8(one), Self::Float8(other)) => one.to_bits() == other.to_bits(),

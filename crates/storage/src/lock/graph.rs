@@ -11,8 +11,9 @@
 
 use super::deadlock::{self, Cycle};
 use super::head::SessionId;
-use super::wait::Visible;
+use super::wait::{Queue, Visible, Wait};
 use crate::sync::{Mutex, MutexGuard, lock};
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 
 /// The lock sessions of all partitions of a database. Clones are handles on the same graph.
@@ -48,6 +49,8 @@ pub struct LockWait {
     pub owner: u32,
     /// The owners that it waits for.
     pub blockers: Vec<u32>,
+    /// The tree with the key, or the range of keys, that it waits for; none for a whole table.
+    pub tree: Option<PageId>,
 }
 
 impl std::fmt::Debug for LockOwner {
@@ -119,17 +122,32 @@ impl WaitGraph {
     pub fn waits(&self) -> Vec<LockWait> {
         let mut waits = Vec::new();
         for owner in self.sessions() {
-            let wait = deadlock::waiting(&owner);
-            let mut blockers = wait.map_or_else(Vec::new, |wait| deadlock::blockers(self, &wait));
+            let Some(wait) = deadlock::waiting(&owner) else {
+                continue;
+            };
+            let mut blockers = deadlock::blockers(self, &wait);
             blockers.sort_unstable();
             blockers.dedup();
             // Without any it has just been granted.
             if !blockers.is_empty() {
-                let owner = owner.id;
-                waits.push(LockWait { owner, blockers });
+                waits.push(LockWait {
+                    owner: owner.id,
+                    blockers,
+                    tree: self.tree_of(&wait),
+                });
             }
         }
         waits
+    }
+
+    fn tree_of(&self, wait: &Wait) -> Option<PageId> {
+        match wait.queue {
+            Queue::Head { shard, entry } => {
+                let session = self.find(wait.session)?;
+                session.queues.shard(shard).tree_of(entry)
+            }
+            Queue::Range { tree, .. } | Queue::Writer { tree } => Some(tree),
+        }
     }
 
     /// The cycle in which the owner waits for itself, if there is one. Then it is to leave its

@@ -35,8 +35,22 @@ pub struct LockOptions {
     /// Key locks of one table and transaction after which the table is tried to be locked whole. A
     /// range counts as 16 keys.
     pub escalate_at: usize,
+    /// The intentions that locks of keys need.
+    pub key_intent: KeyIntent,
     /// The waits of all partitions that a transaction may lock in.
     pub graph: WaitGraph,
+}
+
+/// The intention on a table that a lock of one of its keys needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyIntent {
+    /// That of its strength, as Gray has it: a shared table keeps exclusive locks of keys out, so
+    /// it covers shared ones.
+    #[default]
+    OfStrength,
+    /// That of readers, as PostgreSQL has it: whoever changes something says so by himself
+    /// ([`LockSession::intend_change`]). A shared table keeps changes out, and no locks of keys.
+    Shared,
 }
 
 impl Default for LockOptions {
@@ -46,6 +60,7 @@ impl Default for LockOptions {
             locks_max: 1 << 20,
             inherits: true,
             escalate_at: 10_000,
+            key_intent: KeyIntent::OfStrength,
             graph: WaitGraph::default(),
         }
     }

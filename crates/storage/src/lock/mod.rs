@@ -42,7 +42,7 @@ mod wait;
 
 pub use counters::LockCounters;
 pub use graph::{LockOwner, LockWait, WaitGraph};
-pub use manager::{LockManager, LockOptions, TableClaim};
+pub use manager::{KeyIntent, LockManager, LockOptions, TableClaim};
 pub use mode::{KeyMode, Mode, Precedence};
 pub use parker::Interrupt;
 pub use session::{HeldLock, LockSavepoint, LockSession};

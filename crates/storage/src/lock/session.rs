@@ -12,6 +12,7 @@
 //! | key | its head | other owners there; exclusive ones then for ranges around it |
 //! | range | its tree's bucket | exclusive keys inside of it |
 
+mod escalation;
 mod held;
 mod savepoint;
 mod waits;
@@ -23,7 +24,7 @@ use super::counters::LockCounters;
 use super::graph::LockOwner;
 use super::head::{Answer, Request, SessionId, Woken};
 use super::inheritance::Inheritance;
-use super::manager::LockManager;
+use super::manager::{KeyIntent, LockManager};
 use super::mode::{KeyMode, Mode, Precedence, Strength};
 use super::name::{Name, Space};
 use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Raise, Whole};
@@ -63,6 +64,7 @@ pub struct LockSession {
     precedence: Precedence,
     /// Whether many keys become a lock of their table.
     escalates: bool,
+    key_intent: KeyIntent,
     /// The number of the last lock of a key that the transaction has made stronger.
     last_raise: Option<u64>,
     waits: u64,
@@ -85,6 +87,7 @@ impl LockSession {
     pub(super) fn new(manager: Arc<LockManager>, visible: Arc<Visible>) -> Self {
         Self {
             wait_limit: manager.options().wait_limit,
+            key_intent: manager.options().key_intent,
             manager,
             id: visible.id,
             parker: Arc::clone(&visible.parker),
@@ -171,7 +174,7 @@ impl LockSession {
     }
 
     /// Locks a table, with the intention on the partition. Nothing if the partition's lock covers
-    /// it.
+    /// it. One that an earlier transaction has needed becomes as weak as this one needs it.
     pub fn lock_table(&mut self, table: TableId, mode: Mode) -> Result<()> {
         let strength = Strength::from(mode);
         let partition = self.lock_whole(Space::Partition, strength.intention())?;
@@ -184,7 +187,23 @@ impl LockSession {
         {
             return Ok(());
         }
-        self.lock_whole(Space::Table(table), strength).map(drop)
+        let known = self.find_whole(Space::Table(table));
+        let idle = known.filter(|&whole| !self.owned.wholes.get(whole).is_active);
+        let whole = self.lock_whole(Space::Table(table), strength)?;
+        let is_revived = idle == Some(whole) && strength.is_intention();
+        if is_revived && self.owned.wholes.get(whole).strength != strength {
+            self.weaken_whole(whole, strength);
+            self.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Takes the intention to change rows of a table, where locks of keys do not come with it
+    /// ([`KeyIntent::Shared`]). Nothing if a lock above covers it.
+    #[inline]
+    pub fn intend_change(&mut self, table: TableId) -> Result<()> {
+        self.lock_above(table, Strength::Exclusive, Strength::IntentExclusive)
+            .map(drop)
     }
 
     /// Locks a key of a tree, with the intentions above. Nothing if a lock above covers it, or a
@@ -198,7 +217,7 @@ impl LockSession {
         mode: KeyMode,
     ) -> Result<()> {
         let strength = Strength::from(mode);
-        let Some(whole) = self.lock_above(table, strength)? else {
+        let Some(whole) = self.lock_above_key(table, strength)? else {
             return Ok(());
         };
         let name = Name::of(Space::Tree(tree), key);
@@ -232,7 +251,7 @@ impl LockSession {
         key: &[u64],
     ) -> Result<()> {
         let strength = Strength::Shared;
-        let Some(whole) = self.lock_above(table, strength)? else {
+        let Some(whole) = self.lock_above_key(table, strength)? else {
             return Ok(());
         };
         let name = Name::of(Space::Tree(tree), key);
@@ -284,7 +303,7 @@ impl LockSession {
         high: &[u64],
     ) -> Result<bool> {
         self.has_waited = false;
-        let Some(whole) = self.lock_above(table, Strength::Shared)? else {
+        let Some(whole) = self.lock_above_key(table, Strength::Shared)? else {
             return Ok(self.has_waited);
         };
         if low > high || self.owned.has_range_around(tree, low, high) {
@@ -347,7 +366,8 @@ impl LockSession {
     ///
     /// Those of a lock on the table that others have.
     pub fn is_alone_in(&mut self, table: TableId) -> Result<bool> {
-        let Some(whole) = self.lock_above(table, Strength::Exclusive)? else {
+        let intention = Strength::IntentExclusive;
+        let Some(whole) = self.lock_above(table, Strength::Exclusive, intention)? else {
             return Ok(true);
         };
         let entry = self.owned.wholes.get(whole).entry;
@@ -368,7 +388,25 @@ impl LockSession {
     /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above
     /// covers it.
     #[inline]
-    fn lock_above(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
+    fn lock_above_key(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
+        match self.key_intent {
+            KeyIntent::OfStrength => self.lock_above(table, strength, strength.intention()),
+            // A shared lock of the table keeps changes out, and no exclusive locks.
+            KeyIntent::Shared => {
+                self.lock_above(table, Strength::Exclusive, Strength::IntentShared)
+            }
+        }
+    }
+
+    /// Gets an intention on the table and above; nothing if a lock there covers a lock of this mode
+    /// on its parts.
+    #[inline]
+    fn lock_above(
+        &mut self,
+        table: TableId,
+        strength: Strength,
+        intention: Strength,
+    ) -> Result<Option<u32>> {
         if let Some((recent, number)) = self.recent[recent_place(table)]
             && recent == table
             && let whole = self.owned.wholes.get(number)
@@ -378,21 +416,16 @@ impl LockSession {
             if held.covers_parts(strength) {
                 return Ok(None);
             }
-            if held.covers(strength.intention()) {
+            if held.covers(intention) {
                 return Ok(Some(number));
             }
         }
-        let partition = self.lock_whole(Space::Partition, strength.intention())?;
-        if self
-            .owned
-            .wholes
-            .get(partition)
-            .strength
-            .covers_parts(strength)
-        {
+        let partition = self.lock_whole(Space::Partition, intention)?;
+        let held = self.owned.wholes.get(partition).strength;
+        if held.covers_parts(strength) {
             return Ok(None);
         }
-        let whole = self.lock_whole(Space::Table(table), strength.intention())?;
+        let whole = self.lock_whole(Space::Table(table), intention)?;
         let held = self.owned.wholes.get(whole).strength;
         Ok((!held.covers_parts(strength)).then_some(whole))
     }
@@ -400,7 +433,7 @@ impl LockSession {
     /// Locks the partition or a table.
     fn lock_whole(&mut self, space: Space, wanted: Strength) -> Result<u32> {
         if let Some(whole) = self.find_whole(space) {
-            if self.revive(whole, wanted) {
+            if self.revive(whole) {
                 let held = self.owned.wholes.get(whole).strength;
                 if !held.covers(wanted) {
                     let joined = held.join(wanted);
@@ -474,7 +507,7 @@ impl LockSession {
     }
 
     /// Takes an idle lock back if it is one; false if it was revoked.
-    fn revive(&mut self, number: u32, wanted: Strength) -> bool {
+    fn revive(&mut self, number: u32) -> bool {
         let whole = self.owned.wholes.get_mut(number);
         if whole.is_active {
             return true;
@@ -487,15 +520,9 @@ impl LockSession {
             return false;
         }
         whole.is_active = true;
-        // A transaction that only reads keeps no lock of the table that an earlier one has needed.
-        let is_stronger = wanted == Strength::AccessShare && whole.strength != wanted;
         self.owned.active.push(number);
         let taken = self.owned.next_number();
         self.owned.wholes.get_mut(number).number = taken;
-        if is_stronger {
-            self.weaken_whole(number, wanted);
-            self.wake_all();
-        }
         self.counters.inherited += 1;
         true
     }
@@ -636,59 +663,6 @@ impl LockSession {
         }
         self.rights -= 1;
         Ok(())
-    }
-
-    /// A lock below a table was granted: many of them are better one of the table.
-    #[inline]
-    fn count_below(&mut self, number: u32, weight: usize) {
-        let whole = self.owned.wholes.get_mut(number);
-        whole.weight += weight;
-        if whole.weight >= whole.escalate_at && self.escalates {
-            self.escalate(number);
-        }
-    }
-
-    /// Locks the table whole if that is possible at once, and releases the locks below it.
-    #[cold]
-    fn escalate(&mut self, number: u32) {
-        let escalate_at = self.manager.options().escalate_at;
-        let name = Name::whole(self.owned.wholes.name(number).space);
-        let whole = self.owned.wholes.get(number);
-        let wanted = match whole.strength {
-            Strength::IntentShared => Strength::Shared,
-            _ => Strength::Exclusive,
-        };
-        let request = Request {
-            session: self.id,
-            strength: whole.strength.join(wanted),
-            passes: false,
-            inheritance: None,
-            parker: None,
-        };
-        let shard = self.manager.queues.shard(Queues::shard_of(name.hash));
-        let (answer, _) = shard.request(&name, &request);
-        let whole = self.owned.wholes.get_mut(number);
-        if answer != Answer::Granted {
-            whole.escalate_at = whole.weight + escalate_at.div_ceil(2).max(1);
-            return;
-        }
-        self.raise_whole(number, request.strength);
-        self.counters.acquired += 1;
-        self.counters.escalations += 1;
-        let keys = self.owned.take_keys(0, |key| key.whole == number);
-        let ranges = self.owned.take_ranges(|range| range.whole == number);
-        let numbers = keys.iter().map(|&key| self.owned.keys.get(key).number);
-        let numbers = numbers.chain(ranges.iter().map(|range| range.number));
-        let covers_from = numbers.min().unwrap_or(u64::MAX);
-        if let Some(raise) = self.owned.raises.last_mut() {
-            raise.covers_from = covers_from;
-        }
-        for key in keys {
-            self.release_key(key);
-        }
-        self.release_ranges(&ranges);
-        self.owned.wholes.get_mut(number).escalate_at = escalate_at;
-        self.wake_all();
     }
 
     #[inline]

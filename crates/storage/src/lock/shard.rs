@@ -131,6 +131,15 @@ impl Shard {
         locks.table.get(entry).head.blockers(session, found);
     }
 
+    /// The tree of a key, if the entry is one.
+    pub(super) fn tree_of(&self, entry: u32) -> Option<PageId> {
+        let locks = lock(&self.locks);
+        match locks.table.name(entry).space {
+            Space::Tree(tree) => Some(tree),
+            Space::Partition | Space::Table(_) => None,
+        }
+    }
+
     /// The keys of a tree that others than `session` hold exclusively, where `is_inside`.
     pub(super) fn exclusive_keys(
         &self,

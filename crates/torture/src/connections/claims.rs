@@ -14,7 +14,7 @@ pub(crate) type RowName = (u32, i64);
 /// Locks of one transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims {
-    rows: Vec<(RowName, RowLock)>,
+    rows: Vec<Held>,
     /// Codes of the main table that it takes or frees.
     codes: BTreeSet<i64>,
     tables: Vec<(u32, TableLock)>,
@@ -23,11 +23,21 @@ pub(crate) struct Claims {
     maybe_tables: BTreeSet<u32>,
 }
 
+/// The lock of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    row: RowName,
+    strength: RowLock,
+    changes: bool,
+}
+
 /// Locks that a call wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) row: RowName,
     pub(crate) strength: RowLock,
+    /// Whether it changes the row: one that is locked only goes with a shared lock of its table.
+    pub(crate) changes: bool,
     pub(crate) codes: BTreeSet<i64>,
 }
 
@@ -37,7 +47,7 @@ impl Claims {
     /// those of tables stay.
     pub(crate) fn roll_back_to(&mut self, mark: Self) {
         let since = self.rows.iter().filter(|lock| !mark.rows.contains(lock));
-        self.maybe_rows.extend(since.map(|(row, _)| *row));
+        self.maybe_rows.extend(since.map(|lock| lock.row));
         self.maybe_codes.extend(self.codes.difference(&mark.codes));
         self.rows = mark.rows;
         self.codes = mark.codes;
@@ -51,14 +61,17 @@ impl Claims {
 
     /// A call has these locks.
     pub(crate) fn has(&mut self, wanted: &Wanted) {
-        self.may_have(wanted);
-        self.rows.push((wanted.row, wanted.strength));
+        self.has_row(wanted);
         self.codes.extend(&wanted.codes);
     }
 
     pub(crate) fn has_row(&mut self, wanted: &Wanted) {
         self.may_have(wanted);
-        self.rows.push((wanted.row, wanted.strength));
+        self.rows.push(Held {
+            row: wanted.row,
+            strength: wanted.strength,
+            changes: wanted.changes,
+        });
     }
 
     pub(crate) fn has_table(&mut self, table: u32, mode: TableLock) {
@@ -72,13 +85,13 @@ impl Claims {
 
     /// Whether another transaction certainly cannot have these locks.
     pub(crate) fn forbid(&self, wanted: &Wanted) -> bool {
-        let changes = wanted.strength >= RowLock::NoKeyUpdate;
-        let by_row = self.rows.iter().any(|&(row, strength)| {
-            row == wanted.row && are_in_conflict(strength, wanted.strength)
-        });
+        let by_row = self
+            .rows
+            .iter()
+            .any(|held| held.row == wanted.row && are_in_conflict(held.strength, wanted.strength));
         let by_table = self.tables.iter().any(|&(table, mode)| {
             table == wanted.row.0
-                && (mode == TableLock::Exclusive || (mode == TableLock::Shared && changes))
+                && (mode == TableLock::Exclusive || (mode == TableLock::Shared && wanted.changes))
         });
         by_row || by_table || !self.codes.is_disjoint(&wanted.codes)
     }
@@ -95,10 +108,9 @@ impl Claims {
         let by_table = self.tables.iter().any(|&(other, held)| {
             other == table && (held == TableLock::Exclusive || mode == TableLock::Exclusive)
         });
-        let by_row = self.rows.iter().any(|&((of, _), strength)| {
-            let is_shared_only = strength < RowLock::NoKeyUpdate;
-            of == table
-                && (mode == TableLock::Exclusive || (mode == TableLock::Shared && !is_shared_only))
+        let by_row = self.rows.iter().any(|held| {
+            held.row.0 == table
+                && (mode == TableLock::Exclusive || (mode == TableLock::Shared && held.changes))
         });
         by_table || by_row
     }

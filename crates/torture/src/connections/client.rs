@@ -187,16 +187,16 @@ pub(crate) fn wanted(step: &Step, newest: &State) -> Wanted {
     };
     let mut codes = BTreeSet::new();
     let strength = match step {
-        Step::Update(..) if new.is_none() || !has_codes => RowLock::NoKeyUpdate,
+        Step::Update(..) if new.is_none() || !has_codes || old == new => RowLock::NoKeyUpdate,
         _ => RowLock::Update,
     };
-    if has_codes && strength == RowLock::Update && (old != new || !matches!(step, Step::Update(..)))
-    {
+    if has_codes && strength == RowLock::Update {
         codes.extend([old, new].into_iter().flatten());
     }
     Wanted {
         row,
         strength,
+        changes: true,
         codes,
     }
 }

@@ -326,6 +326,7 @@ impl ConnectionDriver {
         let wanted = Wanted {
             row: (MAIN.0, key),
             strength,
+            changes: false,
             codes: BTreeSet::new(),
         };
         let (found, row) = match lock_row(
@@ -595,6 +596,7 @@ impl ConnectionDriver {
         let wants = |key| Wanted {
             row: (MAIN.0, key),
             strength: RowLock::Update,
+            changes: false,
             codes: BTreeSet::new(),
         };
         let others = &mut self.clients.iter().map(|client| &client.claims);

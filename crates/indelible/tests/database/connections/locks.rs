@@ -185,6 +185,163 @@ fn unique_keys_wait_for_those_who_take_and_free_them() {
     });
 }
 
+/// An update that names a key and gives it the value that it has leaves references valid; so it
+/// does where others have changed the row since it was looked at.
+#[test]
+fn an_update_that_keeps_the_key_goes_with_references() {
+    everywhere(|db| {
+        let table = filled(db, 3);
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap_err();
+        let mut one = begun(db, Isolation::ReadCommitted);
+        for id in 0..3 {
+            set(&mut one, &table, id, 100 + id).unwrap();
+        }
+        one.commit(Durability::Immediate).unwrap();
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap();
+        let mut two = begun(db, Isolation::ReadCommitted);
+        for (id, amount, is_kept) in [(1, 101, true), (1, 7, false), (8, 101, false)] {
+            let mut changes = table.changes();
+            changes.set(0, id).unwrap();
+            changes.set(1, amount).unwrap();
+            one.begin(Isolation::ReadCommitted).unwrap();
+            assert!(one.update(&table, 1_i64, &changes).unwrap());
+            let found = lock(&mut two, &table, 1, RowLock::KeyShare);
+            assert_eq!(found == Found::Yes, is_kept, "{id} {amount}");
+            assert_eq!(lock(&mut two, &table, 1, RowLock::Share), Found::Busy);
+            one.abort();
+            two.abort();
+            // The other order.
+            two.begin(Isolation::ReadCommitted).unwrap();
+            assert_eq!(lock(&mut two, &table, 1, RowLock::KeyShare), Found::Yes);
+            one.begin(Isolation::ReadCommitted).unwrap();
+            assert_eq!(one.update(&table, 1_i64, &changes).is_ok(), is_kept);
+            one.abort();
+            two.abort();
+            two.begin(Isolation::ReadCommitted).unwrap();
+        }
+        // Its own change counts, and not the row that has committed.
+        one.begin(Isolation::ReadCommitted).unwrap();
+        set(&mut one, &table, 2, 50).unwrap();
+        let mut changes = table.changes();
+        changes.set(0, 2_i64).unwrap();
+        changes.set(1, 50_i64).unwrap();
+        assert!(one.update(&table, 2_i64, &changes).unwrap());
+        assert!(set(&mut two, &table, 1, 50).is_err(), "its key is locked");
+        one.commit(Durability::Immediate).unwrap();
+        assert!(matches!(
+            set(&mut two, &table, 1, 50),
+            Err(Error::DuplicateKey(_))
+        ));
+        two.abort();
+        assert_eq!(
+            get(&mut begun(db, Isolation::ReadCommitted), &table, 2),
+            Some(50)
+        );
+    });
+}
+
+/// Rows that are locked and not changed go with a lock of the table that keeps changes out, as in
+/// PostgreSQL; earlier transactions of a session do not matter.
+#[test]
+fn a_shared_table_keeps_changes_out_and_lets_rows_be_locked() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        for mode in [TableLock::Shared, TableLock::SharedIntentExclusive] {
+            for strength in STRENGTHS {
+                one.lock_table(&table, mode, Wait::Never).unwrap();
+                assert_eq!(lock(&mut two, &table, 0, strength), Found::Yes);
+                assert!(set(&mut two, &table, 0, 1).is_err());
+                // It has the table, and not the row.
+                let is_free = strength <= RowLock::Share;
+                let found = lock(&mut one, &table, 0, RowLock::Share);
+                assert_eq!(found == Found::Yes, is_free, "{strength:?}");
+                one.abort();
+                assert_eq!(two.update(&table, 0_i64, &table.changes()).unwrap(), true);
+                one.begin(Isolation::ReadCommitted).unwrap();
+                assert!(one.lock_table(&table, mode, Wait::Never).is_err());
+                two.abort();
+                two.begin(Isolation::ReadCommitted).unwrap();
+                let intent = TableLock::IntentShared;
+                two.lock_table(&table, intent, Wait::Never).unwrap();
+                assert_eq!(lock(&mut two, &table, 0, strength), Found::Yes);
+                one.lock_table(&table, mode, Wait::Never).unwrap();
+                let exclusive = TableLock::Exclusive;
+                assert!(one.lock_table(&table, exclusive, Wait::Never).is_err());
+                for connection in [&mut one, &mut two] {
+                    connection.abort();
+                    connection.begin(Isolation::ReadCommitted).unwrap();
+                }
+            }
+        }
+        one.lock_table(&table, TableLock::Exclusive, Wait::Never)
+            .unwrap();
+        assert_eq!(lock(&mut two, &table, 0, RowLock::KeyShare), Found::Busy);
+    });
+}
+
+/// Rows that have got one key before there was a unique index cannot both commit, wherever they
+/// are, and whoever knows of the index.
+#[test]
+fn a_unique_index_counts_for_changes_before_it() {
+    everywhere(|db| {
+        let table = filled(db, 0);
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        let insert = |connection: &mut Connection, id: i64, amount: i64| {
+            connection.insert(&table, (id, amount))
+        };
+        insert(&mut one, 0, 5).unwrap();
+        insert(&mut two, 1, 5).unwrap();
+        insert(&mut two, 2, 6).unwrap();
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap();
+        one.commit(Durability::Immediate).unwrap();
+        let refused = two.commit(Durability::Immediate);
+        assert!(
+            matches!(refused, Err(Error::DuplicateKey(_))),
+            "{refused:?}"
+        );
+        assert!(!two.is_open());
+        // Both keys in one transaction.
+        db.drop_index(&table, "unique_amount").unwrap();
+        two.begin(Isolation::ReadCommitted).unwrap();
+        insert(&mut two, 1, 8).unwrap();
+        insert(&mut two, 2, 8).unwrap();
+        insert(&mut two, 3, 9).unwrap();
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap();
+        let refused = two.commit(Durability::Immediate);
+        assert!(
+            matches!(refused, Err(Error::DuplicateKey(_))),
+            "{refused:?}"
+        );
+        // One that knows of the index has the key, or gets it afterwards.
+        db.drop_index(&table, "unique_amount").unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        insert(&mut one, 1, 7).unwrap();
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap();
+        two.begin(Isolation::ReadCommitted).unwrap();
+        insert(&mut two, 2, 7).unwrap();
+        let refused = one.commit(Durability::Immediate);
+        assert!(matches!(
+            refused,
+            Err(Error::Storage(StorageError::LockTimeout { .. }))
+        ));
+        two.commit(Durability::Immediate).unwrap();
+        let rows = db.read(|r| r.collect(&table, ..)).unwrap();
+        assert_eq!(super::pairs(&rows), [(0, 5), (2, 7)]);
+    });
+}
+
 #[test]
 fn a_table_can_be_locked() {
     everywhere(|db| {
@@ -435,11 +592,11 @@ fn a_rollback_to_a_mark_keeps_rows_that_an_escalation_has_locked() {
         |db| {
             let table = filled(db, 700);
             let mut one = begun(db, Isolation::ReadCommitted);
-            for id in 0..300 {
+            for id in 0..200 {
                 set(&mut one, &table, id, 5).unwrap();
             }
             let mark = one.statement().unwrap();
-            for id in 300..650 {
+            for id in 200..650 {
                 set(&mut one, &table, id, 6).unwrap();
             }
             one.roll_back_to(mark).unwrap();
@@ -449,6 +606,31 @@ fn a_rollback_to_a_mark_keeps_rows_that_an_escalation_has_locked() {
             assert_eq!(lock(&mut two, &table, 1, RowLock::Update), Found::Yes);
             assert_eq!(get(&mut two, &table, 1), Some(5));
             assert_eq!(get(&mut two, &table, 400), Some(100));
+        },
+    );
+}
+
+/// Of the rows that it has not locked others find each one, up to a quarter of all locks.
+#[test]
+fn many_locks_of_rows_leave_the_other_rows_to_others() {
+    everywhere_with(
+        |options| options.locks_max(1 << 14),
+        |db| {
+            let table = filled(db, 5000);
+            let mut one = begun(db, Isolation::ReadCommitted);
+            for id in 0..4000 {
+                assert_eq!(lock(&mut one, &table, id, RowLock::Update), Found::Yes);
+            }
+            let mut two = begun(db, Isolation::ReadCommitted);
+            assert_eq!(lock(&mut two, &table, 3999, RowLock::Update), Found::Busy);
+            assert_eq!(lock(&mut two, &table, 4000, RowLock::Update), Found::Yes);
+            two.abort();
+            for id in 4000..5000 {
+                lock(&mut one, &table, id, RowLock::Update);
+            }
+            two.begin(Isolation::ReadCommitted).unwrap();
+            assert_eq!(lock(&mut two, &table, 9000, RowLock::Update), Found::Busy);
+            assert_eq!(get(&mut two, &table, 0), Some(100));
         },
     );
 }

@@ -8,7 +8,7 @@ use crate::catalog::{DATABASE, Oid, READ_ALL_STATS};
 use crate::error::Result;
 use crate::state::{Block, Shown, cost};
 use crate::types::{Datum, Kind};
-use indelible::{Method, TableId, TableLock};
+use indelible::{LockKind, Method, TableId, TableLock};
 use std::collections::HashMap;
 
 pub(super) const MAKERS: &[Maker] = &[
@@ -82,9 +82,20 @@ fn statements(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    for peer in from.session.sql.registry.peers() {
+    let sql = &from.session.sql;
+    let waits = sql.registry.waits(sql.database());
+    for peer in sql.registry.peers() {
         let shown = peer.shown();
         let block = shown.block.unwrap_or(Block::Idle);
+        let waits = waits.get(&peer.number).map(|(kind, _)| *kind);
+        // A session that waits for a row waits for a transaction.
+        let (event_type, event) = match (shown.is_active, waits) {
+            (false, _) => (text("Client"), text("ClientRead")),
+            (true, Some(LockKind::Table)) => (text("Lock"), text("relation")),
+            (true, Some(LockKind::Row)) => (text("Lock"), text("transactionid")),
+            (true, Some(LockKind::Advisory)) => (text("Lock"), text("advisory")),
+            (true, None) => (Datum::Null, Datum::Null),
+        };
         let state = match (shown.is_active, block) {
             (true, _) => "active",
             (false, Block::Open) => "idle in transaction",
@@ -122,6 +133,8 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("xact_start", of_role(moment(begun_at))),
             ("query_start", of_role(moment(shown.text_begun_at))),
             ("state_change", of_role(moment(shown.state_changed_at))),
+            ("wait_event_type", of_role(event_type)),
+            ("wait_event", of_role(event)),
             ("state", of_role(text(state))),
             ("query", text(query)),
             ("backend_type", of_role(text("client backend"))),
@@ -211,7 +224,7 @@ fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         if shown.is_active || is_open {
             push(session(peer.number), Datum::Null, "ExclusiveLock", true);
         }
-        if waits.contains_key(&peer.number) {
+        if (waits.get(&peer.number)).is_some_and(|(kind, _)| *kind != LockKind::Table) {
             push(session(peer.number), Datum::Null, "ShareLock", false);
         }
     }

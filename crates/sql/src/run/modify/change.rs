@@ -7,6 +7,7 @@ use super::insert::insert_routed;
 use super::noted::{Noted, Seen, note_moved, stored_key};
 use super::route;
 use super::row::{Goal, after, remove, store};
+use super::rules::generate;
 use crate::error::Result;
 use crate::plan::{Expr, Moves, Target};
 use crate::run::lock::{Newest, lock_moved_row};
@@ -22,13 +23,16 @@ pub(super) fn update(
     noted: &mut Noted,
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
-    let strength = strength_of(table, set);
+    let (strength, planned) = lock_for(table, (set, moves), input, run)?;
     let Some(newest) = newest(table, (strength, recheck), input, &mut noted.seen, run)? else {
         return Ok(None);
     };
     let width = table.source.width();
     let existing = newest[..width].to_vec();
-    let after = after(set, &existing, &newest, run)?;
+    let after = match planned {
+        Some(after) if Datum::are_identical(&existing, &input[..width]) => after,
+        _ => after(set, &existing, &newest, run)?,
+    };
     let (mut changed, place) = match moves {
         Some(moves) if !route::takes(table, &after, run)? => {
             move_row(table, moves, (existing, after), noted, run)?
@@ -127,18 +131,27 @@ fn newest(
     Ok(Some(row))
 }
 
-/// The lock that an update needs: others may refer to a row whose keys stay.
-pub(super) fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
-    let changes_key = |at: usize| {
-        table.source.key.contains(&at)
-            || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
-    };
-    let mut changed = set.iter().filter(|set| !is_kept(set));
-    if changed.any(|(at, _)| changes_key(*at)) {
-        RowLock::Update
-    } else {
-        RowLock::NoKeyUpdate
+/// The lock that an update needs of a row as it is seen, and the row's new values where they decide
+/// that: others may refer to a row whose keys stay.
+pub(super) fn lock_for(
+    table: &Target,
+    (set, moves): (&[(usize, Expr)], Option<&Moves>),
+    seen: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<(RowLock, Option<Row>)> {
+    let changed = set.iter().filter(|set| !is_kept(set)).map(|(at, _)| *at);
+    if !table.may_change_key(changed, moves) {
+        return Ok((RowLock::NoKeyUpdate, None));
     }
+    let existing = &seen[..table.source.width()];
+    let mut after = after(set, existing, seen, run)?;
+    generate(table, &mut after, run)?;
+    let goes = moves.is_some() && !route::takes(table, &after, run)?;
+    let strength = match goes || table.changes_key(existing, &after) {
+        true => RowLock::Update,
+        false => RowLock::NoKeyUpdate,
+    };
+    Ok((strength, Some(after)))
 }
 
 /// Whether a column is set to the value that it has.

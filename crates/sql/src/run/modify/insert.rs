@@ -3,7 +3,6 @@
 //! A row in the way may have been committed after the statement began: it is looked for in the
 //! newest state, locked, and changed as an update changes it.
 
-use super::change::strength_of;
 use super::noted::{
     Noted, Pending, Seen, has_same_key, key_datums, note_keys, note_parents, stored_key,
 };
@@ -17,7 +16,7 @@ use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, key_values, read_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::{Datum, Type};
-use indelible::Prefix;
+use indelible::{Prefix, RowLock};
 
 /// Tries of a row that meets another one, which is gone each time that it is looked for.
 const TRIES_MAX: u32 = 100;
@@ -216,7 +215,8 @@ fn update(
     let Some(found) = find_newest(table, key, row, run)? else {
         return Ok(InTheWay::Gone);
     };
-    let lock = (strength_of(table, set), run.environment.wait());
+    // A change of the key makes the lock stronger when the new values are known.
+    let lock = (RowLock::NoKeyUpdate, run.environment.wait());
     let existing = match lock_row(&table.source, &found, lock, run)? {
         // Others may have given it another key before it was locked.
         Newest::Row(existing) if key.index.is_none() || has_same_key(key, &found, &existing) => {

@@ -4,7 +4,7 @@
 //! A row that others have changed meanwhile is looked at again: if the rows still meet, by the
 //! clauses for rows that do, else by the others. No row is changed twice.
 
-use super::change::{move_row, strength_of};
+use super::change::{lock_for, move_row};
 use super::insert::insert;
 use super::noted::{Noted, stored_key};
 use super::route;
@@ -33,10 +33,12 @@ pub(super) fn merge(
         let Some(clause) = chosen(&merge.matched, &row, run)? else {
             return Ok(false);
         };
-        let strength = match &clause.action {
+        let (strength, planned) = match &clause.action {
             MergeAction::Nothing | MergeAction::Insert(_) => return Ok(false),
-            MergeAction::Update(set) => strength_of(table, set),
-            MergeAction::Delete => RowLock::Update,
+            MergeAction::Update(set) => {
+                lock_for(table, (set.as_slice(), merge.moves.as_ref()), &row, run)?
+            }
+            MergeAction::Delete => (RowLock::Update, None),
         };
         let key = stored_key(table, &row);
         if noted.seen.contains(&key) {
@@ -73,15 +75,15 @@ pub(super) fn merge(
         if let Some(changed) = &mut run.state.changed {
             changed.insert(key);
         }
-        change(table, (merge, &clause.action), &row, noted, run)?;
+        change(table, (merge, &clause.action, planned), &row, noted, run)?;
         return Ok(true);
     }
 }
 
-/// Changes a row that is locked.
+/// Changes a row that is locked, whose new values may be known.
 fn change(
     table: &Target,
-    (merge, action): (&Merge, &MergeAction),
+    (merge, action, planned): (&Merge, &MergeAction, Option<Row>),
     row: &[Datum],
     noted: &mut Noted,
     run: &mut Run<'_>,
@@ -90,7 +92,10 @@ fn change(
     let MergeAction::Update(set) = action else {
         return remove(table, &existing, Goal::Delete, &mut noted.pending, run);
     };
-    let after = after(set, &existing, row, run)?;
+    let after = match planned {
+        Some(after) => after,
+        None => after(set, &existing, row, run)?,
+    };
     match &merge.moves {
         Some(moves) if !route::takes(table, &after, run)? => {
             move_row(table, moves, (existing, after), noted, run)?;

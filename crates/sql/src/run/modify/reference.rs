@@ -297,7 +297,12 @@ impl Following<'_> {
         }
         let child = self.child(reference.other, run)?;
         let columns = &other_of(reference)?.columns;
-        let lock = (RowLock::Update, run.environment.wait());
+        let goes = action == Action::Cascade && after.is_none();
+        let strength = match goes || child.may_change_key(columns.iter().copied(), None) {
+            true => RowLock::Update,
+            false => RowLock::NoKeyUpdate,
+        };
+        let lock = (strength, run.environment.wait());
         let mut is_left = false;
         for row in rows {
             run.check()?;

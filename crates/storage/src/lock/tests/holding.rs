@@ -6,7 +6,7 @@
 use super::{KEY_MODES, MODES, TABLE, TREE, finish, granted, hasty, key, manager, range, start};
 use crate::error::StorageError;
 use crate::lock::mode::Strength;
-use crate::lock::{KeyMode, LockManager, LockOptions, Mode};
+use crate::lock::{KeyIntent, KeyMode, LockManager, LockOptions, Mode};
 use crate::record::TableId;
 use crate::vocabulary::PageId;
 
@@ -61,6 +61,47 @@ fn every_mode_of_a_table_against_every_mode_of_a_key() {
             assert_eq!(granted(first.lock_table(TABLE, whole)), together);
         }
     }
+}
+
+/// If keys of any strength go with readers of the table, a shared table keeps changes out and
+/// covers no keys, and many keys become an exclusive lock.
+#[test]
+fn keys_under_the_intention_of_readers_go_with_a_shared_table() {
+    let manager = || {
+        LockManager::new(LockOptions {
+            key_intent: KeyIntent::Shared,
+            escalate_at: 100,
+            ..LockOptions::default()
+        })
+    };
+    for whole in MODES {
+        for part in KEY_MODES {
+            let manager = manager();
+            let (mut first, mut second) = (hasty(&manager), hasty(&manager));
+            first.lock_table(TABLE, whole).unwrap();
+            let strength = Strength::from(whole);
+            let locks = !strength.conflicts(Strength::IntentShared);
+            assert_eq!(granted(key(&mut second, 5, part)), locks);
+            let changes = !strength.conflicts(Strength::IntentExclusive);
+            assert_eq!(granted(second.intend_change(TABLE)), changes);
+            key(&mut first, 6, KeyMode::Shared).unwrap();
+            if locks {
+                assert!(!granted(key(&mut second, 6, KeyMode::Exclusive)));
+            }
+        }
+    }
+    let manager = manager();
+    let (mut first, mut second) = (hasty(&manager), hasty(&manager));
+    for number in 0..150 {
+        key(&mut first, number, KeyMode::Shared).unwrap();
+    }
+    assert!(!granted(key(&mut second, 200, KeyMode::KeyShare)));
+    first.end();
+    // The need of an earlier transaction does not count.
+    first.intend_change(TABLE).unwrap();
+    first.end();
+    first.lock_table(TABLE, Mode::IntentShared).unwrap();
+    assert!(granted(second.lock_table(TABLE, Mode::Shared)));
 }
 
 #[test]
