@@ -24,7 +24,7 @@ mod test;
 
 pub(crate) use ::sql::types::function::string::quote_ident as quoted;
 pub(crate) use dump::literal;
-pub(crate) use interrupt::cancel as cancel_statement;
+pub(crate) use interrupt::{cancel as cancel_statement, guard};
 
 use crate::args::SqlArgs;
 use crate::failure::{FAILED, Usage};
