@@ -441,7 +441,8 @@ int indelible_column_f64(indelible_statement *statement, int column, double *val
 
 /*
  A value of any type as a text in UTF-8 with a zero byte, and its bytes without it; NULL is NULL.
- value_bytes may be NULL. The text is valid until the statement is stepped, reset or finalized.
+ value_bytes may be NULL, but not for a text that has a zero byte in it, which tables of the Rust
+ API may have. The text is valid until the statement is stepped, reset or finalized.
  */
 int indelible_column_text(indelible_statement *statement,
                           int column,

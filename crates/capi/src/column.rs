@@ -15,7 +15,7 @@ use crate::statement::{EPOCH_MICROS, Statement, with};
 use sql::SqlState;
 use sql::types::datetime::calendar::is_finite;
 use sql::types::{Datum, text_io};
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::ptr;
 
 /// The number of columns of the result; 0 if there is none, or if only a step tells (SHOW, FETCH).
@@ -127,7 +127,8 @@ pub extern "C" fn indelible_column_f64(
 }
 
 /// A value of any type as a text in UTF-8 with a zero byte, and its bytes without it; NULL is NULL.
-/// value_bytes may be NULL. The text is valid until the statement is stepped, reset or finalized.
+/// value_bytes may be NULL, but not for a text that has a zero byte in it, which tables of the Rust
+/// API may have. The text is valid until the statement is stepped, reset or finalized.
 #[unsafe(no_mangle)]
 pub extern "C" fn indelible_column_text(
     statement: *mut indelible_statement,
@@ -138,10 +139,14 @@ pub extern "C" fn indelible_column_text(
     with(statement, |statement| {
         let place = out(value, "value")?;
         let text = statement.text(column)?;
-        place.set(text.map_or(ptr::null(), |text| text.as_ptr()));
+        if value_bytes.is_null() && text.is_some_and(|text| text.contains(&0)) {
+            let message = "the text has a zero byte in it; ask for `value_bytes` as well";
+            let state = SqlState::CHARACTER_NOT_IN_REPERTOIRE;
+            return Err(Failure::new(INDELIBLE_MISMATCH, state, message));
+        }
+        place.set(text.map_or(ptr::null(), |text| text.as_ptr().cast()));
         if !value_bytes.is_null() {
-            let bytes = text.map_or(0, |text| text.as_bytes().len());
-            out(value_bytes, "value_bytes")?.set(bytes);
+            out(value_bytes, "value_bytes")?.set(text.map_or(0, <[u8]>::len));
         }
         Ok(INDELIBLE_OK)
     })
@@ -223,8 +228,8 @@ fn mismatch(statement: &Statement, column: c_int, wanted: &str) -> Failure {
 }
 
 impl Statement {
-    /// A value of the row as a text that lives as long as the row.
-    fn text(&mut self, column: c_int) -> Result<Option<&CString>, Failure> {
+    /// A value of the row as a text that lives as long as the row, without the zero byte after it.
+    fn text(&mut self, column: c_int) -> Result<Option<&[u8]>, Failure> {
         let value = self.value(column)?.clone();
         if value.is_null() {
             return Ok(None);
@@ -232,13 +237,15 @@ impl Statement {
         let kind = self.column(column)?.0.data_type.kind;
         let at = usize::try_from(column).unwrap_or_default();
         if self.texts[at].is_none() {
-            let text = match &value {
+            let mut text = match &value {
                 Datum::Text(content) => content.to_string(),
                 _ => self.printed(&value, kind)?,
             };
-            self.texts[at] = CString::new(text).ok();
+            text.push('\0');
+            self.texts[at] = Some(text.into_bytes().into());
         }
-        Ok(self.texts[at].as_ref())
+        let text = self.texts[at].as_deref();
+        Ok(text.map(|text| &text[..text.len() - 1]))
     }
 
     fn printed(&self, value: &Datum, kind: sql::types::Kind) -> Result<String, Failure> {

@@ -360,6 +360,15 @@ impl Texts<'_> {
     }
 }
 
+/// A text for a callback, which gets no lengths.
+fn c_text(text: String) -> Result<CString, SqlError> {
+    CString::new(text).map_err(|_| {
+        let message =
+            "a text has a zero byte in it; step through the rows, with `value_bytes` of each text";
+        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+    })
+}
+
 impl RowSink for Texts<'_> {
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
         let named = columns.iter().map(|column| {
@@ -378,9 +387,7 @@ impl RowSink for Texts<'_> {
         for row in batch.rows() {
             let texts = row.iter().zip(&self.columns).map(|(value, (kind, _))| {
                 let text = (!value.is_null()).then(|| text_io::print(value, *kind, context));
-                Ok(text
-                    .transpose()?
-                    .map(|text| CString::new(text).unwrap_or_default()))
+                text.transpose()?.map(c_text).transpose()
             });
             let texts = texts.collect::<Result<Vec<_>, SqlError>>()?;
             let pointer =

@@ -237,12 +237,15 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::{INDELIBLE_MISUSE, INDELIBLE_OK, INDELIBLE_ROW};
+    use crate::code::{
+        INDELIBLE_ERROR, INDELIBLE_MISMATCH, INDELIBLE_MISUSE, INDELIBLE_OK, INDELIBLE_ROW,
+    };
+    use crate::column::indelible_column_text;
     use crate::database::{
         indelible_close, indelible_connect, indelible_disconnect, indelible_exec, indelible_open,
     };
     use crate::statement::{indelible_finalize, indelible_prepare, indelible_step};
-    use std::ffi::CString;
+    use std::ffi::{CString, c_char, c_int, c_void};
     use std::ptr::{null, null_mut};
 
     /// Numbers of handles began anew after 2^32 of them, and a handle that was closed led to
@@ -290,6 +293,49 @@ mod tests {
         assert_eq!(indelible_finalize(statement), INDELIBLE_OK);
         assert_eq!(indelible_disconnect(opened), INDELIBLE_OK);
         assert_eq!(indelible_close(database), INDELIBLE_OK);
+    }
+
+    /// Such a text was NULL when it was read, and empty for a callback.
+    #[test]
+    fn texts_with_zero_bytes_are_whole_or_refused() {
+        let scratch = Scratch::new("zero");
+        let made = indelible::Database::create(&scratch.0, &indelible::Options::new()).unwrap();
+        let table = made
+            .create_table("t")
+            .column("id", indelible::DataType::Int64)
+            .column("name", indelible::DataType::Text)
+            .primary_key(["id"])
+            .create()
+            .unwrap();
+        made.transaction(|t| t.insert(&table, (1_i64, "a\0b")))
+            .unwrap();
+        drop((table, made));
+        let database = scratch.open();
+        let (mut opened, mut statement) = (null_mut(), null_mut());
+        assert_eq!(indelible_connect(database, &raw mut opened), INDELIBLE_OK);
+        let query = c"SELECT name FROM t".as_ptr();
+        let prepared = indelible_prepare(opened, query, -1, &raw mut statement, null_mut());
+        assert_eq!(prepared, INDELIBLE_OK);
+        assert_eq!(indelible_step(statement), INDELIBLE_ROW);
+        let (mut text, mut bytes) = (null(), 0);
+        let read = indelible_column_text(statement, 0, &raw mut text, null_mut());
+        assert_eq!(read, INDELIBLE_MISMATCH);
+        let read = indelible_column_text(statement, 0, &raw mut text, &raw mut bytes);
+        assert_eq!((read, bytes, text.is_null()), (INDELIBLE_OK, 3, false));
+        assert_eq!(indelible_finalize(statement), INDELIBLE_OK);
+        let ran = indelible_exec(opened, query, Some(ends_at_once), null_mut());
+        assert_eq!(ran, INDELIBLE_ERROR);
+        assert_eq!(indelible_disconnect(opened), INDELIBLE_OK);
+        assert_eq!(indelible_close(database), INDELIBLE_OK);
+    }
+
+    extern "C" fn ends_at_once(
+        _: *mut c_void,
+        _: c_int,
+        _: *const *const c_char,
+        _: *const *const c_char,
+    ) -> c_int {
+        1
     }
 
     /// The directory of a database, which is removed at the end.

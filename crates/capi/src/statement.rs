@@ -33,8 +33,8 @@ pub(crate) struct Statement {
     values: Vec<Value>,
     columns: Vec<(OutputColumn, CString)>,
     running: Option<Running>,
-    /// Texts of the row's columns that were asked for.
-    pub(crate) texts: Vec<Option<CString>>,
+    /// Texts of the row's columns that were asked for, each with a zero byte after it.
+    pub(crate) texts: Vec<Option<Box<[u8]>>>,
 }
 
 /// A statement between its first step and its end.

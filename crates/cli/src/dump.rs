@@ -163,10 +163,13 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
         let options = create::options(&args.database)?;
         let new = NewDatabase::begin(&args.path, &options)?;
         let database = Database::create(new.temporary(), &options)?;
-        let mut input = Loader::new(file.bytes);
-        let counts = input
-            .load(&database, &mut |bytes| bar.set_position(bytes))
-            .with_context(|| format!("{}, line {}", file.name, input.line()))?;
+        let mut input =
+            Loader::new(file.bytes).with_context(|| format!("cannot read {}", file.name))?;
+        let loaded = input.load(&database, &mut |bytes| bar.set_position(bytes));
+        let counts = loaded.with_context(|| match input.line() {
+            0 => file.name.clone(),
+            line => format!("{}, line {line}", file.name),
+        })?;
         database.close()?;
         new.finish()?;
         Ok(counts)

@@ -8,6 +8,7 @@
 use crate::args::{RoleArgs, ServeArgs};
 use crate::failure::Usage;
 use crate::output::{Format, Listing};
+use crate::sql::guard;
 use anyhow::{Context, Result};
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::{Database, Options};
@@ -230,7 +231,10 @@ pub(crate) fn ask_server(
     error: anyhow::Error,
     statement: &str,
 ) -> Result<ServerReport> {
-    let answers = server_of(directory, error)?.ask(statement)?;
+    let mut server = server_of(directory, error)?;
+    // The server would go on after this process.
+    let _guard = guard(server.cancel());
+    let answers = server.ask(statement)?;
     if let Some(failure) = answers.failure {
         return Err(client::Error::Statement(Box::new(failure)).into());
     }

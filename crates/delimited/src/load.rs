@@ -6,6 +6,7 @@
 
 use crate::digits::thousands;
 use crate::records::{Dialect, Record, Records};
+use crate::source::Source;
 use anyhow::{Context, Result, anyhow, bail};
 use indelible::{
     Column, DataType, Database, Durability, Partitioning, RangeStart, Row, Table,
@@ -26,9 +27,9 @@ pub struct Loader {
     record: Record,
 }
 
-/// A file, with the bytes that have been read of it.
+/// A file, with the bytes of its content that have been read.
 struct Counted {
-    file: Box<dyn Read>,
+    file: Source,
     bytes: u64,
 }
 
@@ -57,16 +58,20 @@ struct Definition {
 }
 
 impl Loader {
-    /// Reads a file that `dump` wrote, once and from its beginning to its end.
-    pub fn new(file: Box<dyn Read>) -> Self {
+    /// Reads a file that `dump` wrote, compressed or not, once and from its beginning to its end.
+    ///
+    /// # Errors
+    /// The first bytes cannot be read.
+    pub fn new(file: Box<dyn Read>) -> io::Result<Self> {
+        let file = Source::of_stream(file)?;
         let input = Counted { file, bytes: 0 };
-        Self {
+        Ok(Self {
             records: Records::new(input, Dialect::own()),
             record: Record::default(),
-        }
+        })
     }
 
-    /// Line on which the record begins that was read last, from 1.
+    /// Line on which the record begins that was read last, from 1; 0 before the first one.
     pub fn line(&self) -> u64 {
         self.record.line
     }
@@ -167,7 +172,7 @@ impl Loader {
                 }
             }
             transaction.commit()?;
-            progress(self.records.input().bytes);
+            progress(Source::bytes(&self.records.input().file));
         }
         if self.keyword() != "end" {
             bail!(
@@ -323,7 +328,7 @@ mod tests {
             .method(Method::Inp)
             .transaction_memory_max(16 << 20);
         let database = Database::create(&path, &options).unwrap();
-        let mut loader = Loader::new(Box::new(io::Cursor::new(dump)));
+        let mut loader = Loader::new(Box::new(io::Cursor::new(dump))).unwrap();
         let counts = loader.load(&database, &mut |_| ());
         drop(database);
         std::fs::remove_dir_all(&path).unwrap();

@@ -55,6 +55,11 @@ impl Source {
         Self::new(RawInput::stream(Box::new(file), passes), 0)
     }
 
+    /// Reads a stream, once.
+    pub(crate) fn of_stream(stream: Box<dyn Read>) -> io::Result<Self> {
+        Self::new(RawInput::stream(stream, Passes::One), 0)
+    }
+
     fn new(mut raw: RawInput, file_bytes: u64) -> io::Result<Self> {
         let mut magic = Vec::with_capacity(MAGIC_BYTES);
         raw.by_ref()

@@ -6,6 +6,7 @@
 //! afterwards whether a transaction is open, which is read without the lock. In a child of `fork`
 //! every call is refused, and the end of the object leaves what belongs to the parent as it is.
 
+use crate::database::Handle;
 use crate::error::{detached, raised, unusable};
 use crate::interrupt::InterruptScope;
 use crate::load;
@@ -29,7 +30,7 @@ const TEXTS_MAX: usize = 256;
 
 /// The part of a connection that streams of its results share with it.
 pub(crate) struct Shared {
-    client: Mutex<Option<TypedClient>>,
+    client: Mutex<Option<Open>>,
     /// The thread that has the client, by [`thread_number`]; 0 if none has.
     owner: AtomicUsize,
     /// Results that were dropped while a thread had the client, which the next call closes.
@@ -43,9 +44,16 @@ pub(crate) struct Shared {
     is_closed: AtomicBool,
 }
 
+/// An open session. A stream of a connection that nobody has any more keeps its database open, and
+/// known as open to those who connect; so the client ends first.
+struct Open {
+    client: TypedClient,
+    _database: Handle,
+}
+
 /// The client for the time of a call.
 struct Turn<'s> {
-    client: MutexGuard<'s, Option<TypedClient>>,
+    client: MutexGuard<'s, Option<Open>>,
     owner: &'s AtomicUsize,
 }
 
@@ -98,7 +106,7 @@ impl Shared {
         }
         let mut turn = self.turn()?;
         match &mut *turn.client {
-            Some(client) => {
+            Some(Open { client, .. }) => {
                 for result in self.take_dropped() {
                     // An error of the end of its transaction is nobody's.
                     let _ = client.close(result);
@@ -131,7 +139,7 @@ impl Shared {
         }
         match self.client.try_lock() {
             Ok(mut client) => {
-                if let Some(client) = &mut *client {
+                if let Some(Open { client, .. }) = &mut *client {
                     // An error of the end of its transaction is nobody's.
                     let _ = client.close(result);
                 }
@@ -200,13 +208,16 @@ impl Texts {
 }
 
 impl Connection {
-    pub(crate) fn new(mut client: TypedClient) -> Self {
+    pub(crate) fn new(mut client: TypedClient, database: Handle) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         crate::interrupt::start();
         Self {
             shared: Arc::new(Shared {
                 interrupt: client.session().interrupt(),
-                client: Mutex::new(Some(client)),
+                client: Mutex::new(Some(Open {
+                    client,
+                    _database: database,
+                })),
                 owner: AtomicUsize::new(0),
                 dropped: Mutex::default(),
                 stamp: ProcessStamp::new(),

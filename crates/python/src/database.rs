@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// Databases that this process has open, by directory.
 static OPEN: Mutex<Option<Registry>> = Mutex::new(None);
@@ -27,7 +28,7 @@ struct Registry {
     databases: HashMap<PathBuf, (bool, Weak<Shared>)>,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     sql: Arc<Sql>,
     stamp: ProcessStamp,
 }
@@ -48,7 +49,7 @@ impl Shared {
 
 /// A use of an open database. The last one closes it under the lock of all that are open: a thread
 /// that opens the directory again finds it open, or waits until it is closed.
-struct Handle(Option<Arc<Shared>>);
+pub(crate) struct Handle(Option<Arc<Shared>>);
 
 impl Deref for Handle {
     type Target = Shared;
@@ -148,8 +149,12 @@ impl Database {
 
     /// Opens a session.
     fn connect(&self, py: Python<'_>) -> PyResult<Connection> {
-        let client = detached(py, || TypedClient::connect(self.shared()?.sql()?))?;
-        Ok(Connection::new(client))
+        let opened = detached(py, || {
+            let handle = self.shared()?;
+            Ok((TypedClient::connect(handle.sql()?)?, handle))
+        });
+        let (client, handle) = opened?;
+        Ok(Connection::new(client, handle))
     }
 
     /// Another handle of the same database, with an end of its own.
@@ -279,8 +284,11 @@ fn durability_named(name: &str) -> Result<Durability, SqlError> {
     }
 }
 
-/// Runs a copy whose progress a function of Python is told. An exception there is raised when the
-/// copy has ended.
+/// Time between two looks for Ctrl-C.
+const LOOK_TIME: Duration = Duration::from_millis(50);
+
+/// Runs a copy whose progress a function of Python is told. An exception there, or by Ctrl-C, ends
+/// the copy, of which nothing is left.
 fn watched(
     py: Python<'_>,
     watch: Option<Py<PyAny>>,
@@ -288,8 +296,12 @@ fn watched(
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut failure = None;
     let report = detached(py, || {
+        let mut looked = Instant::now();
         let mut tell = |progress: &CopyProgress<'_>| {
-            let Some(watch) = &watch else { return };
+            if watch.is_none() && looked.elapsed() < LOOK_TIME {
+                return;
+            }
+            looked = Instant::now();
             let stage = match progress.stage {
                 CopyStage::Pages => "pages",
                 CopyStage::Rows => "rows",
@@ -297,19 +309,22 @@ fn watched(
                 CopyStage::Check => "check",
             };
             let told = Python::attach(|py| {
-                watch
-                    .call1(py, (stage, progress.table, progress.rows))
-                    .map(drop)
+                py.check_signals()?;
+                let arguments = (stage, progress.table, progress.rows);
+                let called = watch.as_ref().map(|watch| watch.call1(py, arguments));
+                called.transpose().map(drop)
             });
             if let Err(error) = told {
+                progress.stop();
                 failure.get_or_insert(error);
             }
         };
         work(&mut tell)
-    })?;
+    });
     if let Some(failure) = failure {
         return Err(failure);
     }
+    let report = report?;
     let dict = PyDict::new(py);
     dict.set_item("method", report.method.name())?;
     dict.set_item("tables", report.tables)?;

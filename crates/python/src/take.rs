@@ -1,8 +1,9 @@
 //! Objects of Python as values of SQL.
 //!
 //! The type of the object decides; what a statement wants of it is decided later, by
-//! [`client::Value`]. Subclasses count as their base, and numbers of `NumPy` as what their `item`
-//! returns. Missing values of pandas, `NaT` and `NA`, are NULL.
+//! [`client::Value`]. Subclasses count as their base. Numbers of `NumPy` count as what their `item`
+//! returns, and its arrays, of any length, as what their `tolist` returns. Missing values of
+//! pandas, `NaT` and `NA`, are NULL.
 
 use crate::error::{raised, unfit};
 use client::Value;
@@ -54,45 +55,46 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let items = items.map(|item| nested(&item?, depth + 1));
         return Ok(Value::List(items.collect::<PyResult<_>>()?));
     }
-    datum(object).map(Value::One)
+    match datum(object)? {
+        Some(datum) => Ok(Value::One(datum)),
+        None => of_library(object, depth),
+    }
 }
 
-fn datum(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
+/// The value of an object of one of the types that Python itself has.
+fn datum(object: &Bound<'_, PyAny>) -> PyResult<Option<Datum>> {
     if object.is_none() {
-        return Ok(Datum::Null);
+        return Ok(Some(Datum::Null));
     }
     // The types that most values have, before the search through subclasses.
     if object.is_exact_instance_of::<PyInt>()
         && let Ok(number) = object.extract::<i64>()
     {
-        return Ok(Datum::Int8(number));
+        return Ok(Some(Datum::Int8(number)));
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(Datum::text(text.to_str()?));
+        return Ok(Some(Datum::text(text.to_str()?)));
     }
     if object.is_instance_of::<PyBool>() {
-        return Ok(Datum::Bool(object.extract()?));
+        return Ok(Some(Datum::Bool(object.extract()?)));
     }
     if object.is_instance_of::<PyInt>() {
         return match object.extract::<i64>() {
-            Ok(number) => Ok(Datum::Int8(number)),
-            Err(_) => number(object),
+            Ok(number) => Ok(Some(Datum::Int8(number))),
+            Err(_) => number(object).map(Some),
         };
     }
     if object.is_instance_of::<PyFloat>() {
-        return Ok(Datum::Float8(object.extract()?));
+        return Ok(Some(Datum::Float8(object.extract()?)));
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(Datum::bytes(bytes.as_bytes()));
+        return Ok(Some(Datum::bytes(bytes.as_bytes())));
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
         let bytes = object.py().get_type::<PyBytes>().call1((object,))?;
-        return Ok(Datum::bytes(bytes.cast::<PyBytes>()?.as_bytes()));
+        return Ok(Some(Datum::bytes(bytes.cast::<PyBytes>()?.as_bytes())));
     }
-    if let Some(datum) = moment(object)? {
-        return Ok(datum);
-    }
-    of_library(object)
+    moment(object)
 }
 
 /// Dates and times.
@@ -161,14 +163,15 @@ fn offset_micros(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     Ok(Some(seconds * SECOND + field(offset, "microseconds")?))
 }
 
-/// Values whose types are in modules of the standard library, documents, and `NumPy`'s numbers.
-fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
+/// Values whose types are in modules of the standard library, documents, and those of `NumPy`.
+fn of_library(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     let py = object.py();
     if object.is_instance(&class(py, &DECIMAL, "decimal", "Decimal")?)? {
-        return number(object);
+        return number(object).map(Value::One);
     }
     if object.is_instance(&class(py, &UUID, "uuid", "UUID")?)? {
-        return Ok(Datum::Uuid(object.getattr("bytes")?.extract()?));
+        let bytes = object.getattr("bytes")?.extract()?;
+        return Ok(Value::One(Datum::Uuid(bytes)));
     }
     if object.is_instance_of::<PyDict>() {
         let options = PyDict::new(py);
@@ -183,23 +186,48 @@ fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
             let state = SqlState::INVALID_TEXT_REPRESENTATION;
             raised(py, SqlError::new(state, message))
         })?;
-        return Ok(Datum::Json(text.cast::<PyString>()?.to_str()?.into()));
+        let document = Datum::Json(text.cast::<PyString>()?.to_str()?.into());
+        return Ok(Value::One(document));
     }
     if object.is_instance(&class(py, &ENUM, "enum", "Enum")?)? {
-        return datum(&object.getattr("value")?);
+        return nested(&object.getattr("value")?, depth);
     }
-    if let Ok(item) = object.getattr("item") {
-        let plain = item.call0()?;
-        if !plain.get_type().is(object.get_type()) {
-            return datum(&plain);
-        }
+    if let Some(plain) = of_array(object)?
+        && !plain.get_type().is(object.get_type())
+    {
+        return nested(&plain, depth);
     }
     let name = object.get_type().qualname()?;
     if name == "NAType" {
-        return Ok(Datum::Null);
+        return Ok(Value::One(Datum::Null));
     }
     let message = format!("a value of type {name} is none of SQL; convert it, to a text perhaps");
     Err(raised(py, unfit(message)))
+}
+
+/// The list of an array, or the plain object of one of its elements; none of anything else.
+fn of_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let dimensions = object.getattr("ndim").and_then(|of| of.extract::<usize>());
+    let Ok(dimensions) = dimensions else {
+        return Ok(None);
+    };
+    // Moments of a finer unit than Python's would be whole numbers.
+    let kind = object.getattr("dtype").and_then(|of| of.getattr("name"));
+    let kind = kind
+        .and_then(|of| of.extract::<String>())
+        .unwrap_or_default();
+    let is_numpy = object.get_type().module()?.to_string() == "numpy";
+    let is_fine = ["ns]", "ps]", "fs]", "as]"]
+        .iter()
+        .any(|unit| kind.ends_with(unit));
+    let array = match kind.split_once('[') {
+        Some((name @ ("datetime64" | "timedelta64"), _)) if is_numpy && is_fine => {
+            object.call_method1("astype", (format!("{name}[us]"),))?
+        }
+        _ => object.clone(),
+    };
+    let to_plain = if dimensions == 0 { "item" } else { "tolist" };
+    array.call_method0(to_plain).map(Some)
 }
 
 static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -67,6 +67,30 @@ def test_a_file_comes_over(path: Path, con: indelible.Connection) -> None:
         con.rollback()
 
 
+def test_numbers_of_deleted_rows_are_not_given_again(path: Path, con: indelible.Connection) -> None:
+    file = made(
+        path,
+        """
+        CREATE TABLE kept (id INTEGER PRIMARY KEY AUTOINCREMENT, t TEXT);
+        INSERT INTO kept (t) VALUES ('a'), ('b'), ('c');
+        CREATE TABLE "The IDENTITY" ("Id" INTEGER NOT NULL, t TEXT, PRIMARY KEY ("Id" AUTOINCREMENT));
+        INSERT INTO "The IDENTITY" (t) VALUES ('a'), ('b');
+        CREATE TABLE plain (id INTEGER PRIMARY KEY, t TEXT);
+        INSERT INTO plain (t) VALUES ('a'), ('b');
+        CREATE TABLE unused (id INTEGER PRIMARY KEY AUTOINCREMENT, t TEXT);
+        CREATE TABLE "of texts" ("IDENTITY" TEXT PRIMARY KEY);
+        INSERT INTO "of texts" VALUES ('a');
+        CREATE TABLE greatest (id INTEGER PRIMARY KEY AUTOINCREMENT);
+        INSERT INTO greatest VALUES (9223372036854775807);
+        DELETE FROM kept WHERE id > 1; DELETE FROM "The IDENTITY"; DELETE FROM plain WHERE id > 1;
+        """,
+    )
+    indelible.import_sqlite(con, file)
+    for table, key, number in [("kept", "id", 4), ("The IDENTITY", "Id", 3), ("plain", "id", 2), ("unused", "id", 1)]:
+        row = con.execute(f"INSERT INTO \"{table}\" (t) VALUES ('new') RETURNING \"{key}\"").fetchone()
+        assert row == (number,), table
+
+
 def test_each_problem_is_named(path: Path, con: indelible.Connection) -> None:
     file = made(
         path,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
+import io
 import uuid
 from typing import Any
 
@@ -170,6 +171,9 @@ def test_copy(con: indelible.Connection) -> None:
     cursor = con.cursor()
     assert cursor.copy("COPY t FROM STDIN", b"1\tone\n2\ttwo\n") == 2
     assert cursor.copy("COPY t FROM STDIN (FORMAT csv)", [b"3,th", b"", b"ree\n"]) == 1
+    assert cursor.copy("COPY t FROM STDIN", "4\tfür\n") == 1
+    assert cursor.copy("COPY t FROM STDIN", io.StringIO("5\tx\n6\ty\n")) == 2
+    cursor.execute("DELETE FROM t WHERE a > 3")
     blocks: list[bytes] = []
     assert cursor.copy("COPY t TO STDOUT (FORMAT csv)", blocks.append) == 3
     assert b"".join(blocks) == b"1,one\n2,two\n3,three\n"
@@ -199,8 +203,12 @@ def test_table(con: indelible.Connection) -> None:
     assert table.update((1, "x"), c=9)
     assert [row["c"] for row in table.scan()] == [7, 9]
     assert [row["c"] for row in table.scan(backward=True)] == [9, 7]
+    assert table.update((1, "x")) and not table.update((2, "x"))
     assert table.delete((0, "y")) and not table.delete((0, "y"))
     assert len(table) == 1
+    con.execute("CREATE TABLE numbered (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+    con.table("numbered", key="id").insert({})
+    assert con.table("numbered", key="id").get(1) == {"id": 1}
     with pytest.raises(indelible.ProgrammingError, match="2 columns, 1 values"):
         table.get(1)
     with pytest.raises(indelible.ProgrammingError, match="no column z; its columns are a, b, c"):
@@ -226,6 +234,40 @@ def test_missing_values_of_pandas_are_null(con: indelible.Connection) -> None:
     with pytest.raises(TypeError):
         cursor.execute("SELECT ?", (Bad(2020, 1, 1),))
     assert cursor.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_numpy(con: indelible.Connection) -> None:
+    """An array was an error, or a number if it had one element; moments with nanoseconds, as those of
+    pandas have, were numbers.
+    """
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    con.execute("CREATE TABLE t (id integer)")
+    con.executemany("INSERT INTO t VALUES (?)", numpy.arange(10).reshape(10, 1))
+    chosen = "SELECT id FROM t WHERE id = any(?) ORDER BY 1"
+    for ids in [[1, 3], [1], []]:
+        found = [(id,) for id in ids]
+        assert con.execute(chosen, (numpy.array(ids, dtype=int),)).fetchall() == found
+        assert con.execute(chosen, (pandas.Series(ids, dtype="Int64"),)).fetchall() == found
+
+    def same(value: Any) -> Any:
+        row = con.execute("SELECT ?", (value,)).fetchone()
+        assert row is not None
+        return row[0]
+
+    assert same(numpy.array(5)) == 5 and same(numpy.float32(0.5)) == 0.5
+    assert same(numpy.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    assert same(numpy.array(["a", "b"])) == ["a", "b"]
+    moment = dt.datetime(2024, 1, 2, 3, 4, 5, 678901)
+    of_numpy = numpy.datetime64("2024-01-02T03:04:05.678901234")
+    assert same(of_numpy) == moment and same(numpy.array([of_numpy])) == [moment]
+    assert same(pandas.Series([pandas.Timestamp(of_numpy)])) == [moment]
+    assert same(numpy.datetime64("2024-01-02")) == dt.date(2024, 1, 2)
+    assert same(numpy.timedelta64(1500, "ms")) == dt.timedelta(seconds=1.5)
+    for unit in ["ns", "D"]:
+        assert same(numpy.datetime64("NaT", unit)) is None
+    with pytest.raises(indelible.Error, match="complex"):
+        same(numpy.complex64(1))
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonb"])
@@ -265,7 +307,7 @@ def test_copy_goes_one_way(con: indelible.Connection) -> None:
             cursor.copy(statement, data)
         con.rollback()
     with pytest.raises(TypeError):
-        cursor.copy("COPY t FROM STDIN", ["1\n"])  # type: ignore[list-item]
+        cursor.copy("COPY t FROM STDIN", [1])  # type: ignore[list-item]
     con.rollback()
     blocks: list[bytes] = []
     assert cursor.copy("COPY t TO STDOUT", blocks.append) == 3

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -253,6 +254,26 @@ def test_a_child_of_fork_changes_nothing(path: Path, con: indelible.Connection) 
     assert con.verify() >= 1
 
 
+def test_a_stream_without_its_connection_keeps_the_database_open(path: Path) -> None:
+    """Nobody had the connection any more, but its process could not connect: the database was in use."""
+
+    def stream() -> object:
+        con = indelible.connect(path)
+        return con.execute("SELECT g FROM generate_series(1, 3000) g").fetch_record_batch_reader(100)
+
+    reader: Any = stream()
+    gc.collect()
+    with indelible.connect(path) as other:
+        assert other.execute("SELECT 1").fetchone() == (1,)
+    other.close()
+    assert reader.read_all().num_rows == 3000
+    del reader
+    gc.collect()
+    look = "import indelible, sys; print(indelible.connect(sys.argv[1]).execute('SELECT 2').fetchall())"
+    command = [sys.executable, "-c", look, str(path)]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "[(2,)]\n"
+
+
 def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(indelible.Error, match="there is no database"):
         indelible.connect(tmp_path / "missing", create=False)
@@ -261,6 +282,10 @@ def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with pytest.raises(indelible.Error):
         indelible.connect(tmp_path / "file")
+    # It made directories of these names.
+    for name in [":memory:", "postgres://localhost/shop"]:
+        with pytest.raises(indelible.ProgrammingError, match="is no directory"):
+            indelible.connect(name)
 
 
 def test_read_only(path: Path, con: indelible.Connection) -> None:
@@ -289,8 +314,10 @@ def test_backup(path: Path, tmp_path: Path, con: indelible.Connection) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("stop")
 
+    calls: list[object] = []
     with pytest.raises(RuntimeError, match="stop"):
-        con.backup(tmp_path / "second", progress=fails)
+        con.backup(tmp_path / "second", progress=lambda *of: fails(calls.append(of)))
+    assert len(calls) == 1 and not list(tmp_path.glob("second*"))
 
 
 def test_a_savepoint_without_a_transaction_is_one(

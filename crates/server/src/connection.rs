@@ -22,6 +22,7 @@ use crate::registry::{Cause, Entry, Phase};
 use crate::results::{Protocol, Results};
 use crate::shared::Slot;
 use crate::status::Reported;
+use indelible::Database;
 use sql::{
     Encoding, RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason,
     without_constants,
@@ -220,7 +221,7 @@ impl Connection {
     fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
         let text = text_of(text, self.link.answers.encoding)?;
         let text = &*text;
-        let report = Operation::read(text).map(|operation| self.operate(&operation?));
+        let report = Operation::read(text).map(|operation| self.operate(&operation?, text));
         let report = report.transpose()?;
         let formats = Formats::default();
         let mut results = Results::new(&mut self.link, Protocol::Simple, &formats);
@@ -237,7 +238,7 @@ impl Connection {
     }
 
     /// Does something with the whole database; the result is a query for the report.
-    fn operate(&mut self, operation: &Operation) -> Result<String, SqlError> {
+    fn operate(&mut self, operation: &Operation, text: &str) -> Result<String, SqlError> {
         let is_owner = self.link.socket().peer_user() == Some(self.slot.owner());
         let is_backup = matches!(operation, Operation::Backup { .. });
         if self.session.setting("is_superuser") != Some("on") || (is_backup && !is_owner) {
@@ -250,7 +251,10 @@ impl Connection {
             let message = "BACKUP and VERIFY cannot run inside a transaction block";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
-        operation.run(self.session.sql().database())
+        let work = |database: &Database, check: &dyn Fn() -> Result<(), SqlError>| {
+            operation.run(database, check)
+        };
+        self.session.operate(text, work)
     }
 
     /// Tells how it went, and that the next request can come.

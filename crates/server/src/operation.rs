@@ -7,10 +7,10 @@
 //!
 //! `indelible backup` and `indelible verify` send them where a server has the database open. All
 //! partitions are held meanwhile, so nothing is sent before the end; the report comes as rows of a
-//! name and a value. A file is written for the owner of the directory alone, over the Unix socket:
+//! name and a value. A backup hears cancels and `statement_timeout`; a check goes on to its end. A file is written for the owner of the directory alone, over the Unix socket:
 //! a role with a password may be on another machine, and has no rights on this one's files.
 
-use indelible::{CopyReport, Database, Existing, VerifyReport};
+use indelible::{CopyProgress, CopyReport, Database, Existing, VerifyReport};
 use sql::{SqlError, SqlState};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -74,22 +74,37 @@ impl Operation {
         }))
     }
 
-    /// Does it; the result is a query for its report.
-    pub(crate) fn run(&self, database: &Database) -> Result<String, SqlError> {
+    /// Does it; the result is a query for its report. A backup ends when `check` fails, and leaves
+    /// nothing.
+    pub(crate) fn run(
+        &self,
+        database: &Database,
+        check: &dyn Fn() -> Result<(), SqlError>,
+    ) -> Result<String, SqlError> {
+        let mut stopped = None;
+        let watch = &mut |progress: &CopyProgress<'_>| {
+            if let Err(error) = check() {
+                progress.stop();
+                stopped = Some(error);
+            }
+        };
         let done = match self {
             Self::Backup {
                 file,
                 has_pages: false,
                 existing,
             } => database
-                .backup_with(file, *existing, &mut |_| {})
+                .backup_with(file, *existing, watch)
                 .map(|report| backup_report(file, &report)),
             Self::Backup { file, existing, .. } => database
-                .backup_pages(file, *existing, &mut |_| {})
+                .backup_pages(file, *existing, watch)
                 .map(|report| backup_report(file, &report)),
             Self::Verify => database.verify().map(|report| verify_report(&report)),
         };
-        Ok(rows(&done?))
+        match stopped {
+            Some(error) if done.is_err() => Err(error),
+            _ => Ok(rows(&done?)),
+        }
     }
 }
 
@@ -144,6 +159,7 @@ fn rows(facts: &Facts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indelible::{DataType, Options};
 
     #[test]
     fn statements_about_the_database_are_not_those_of_sql() {
@@ -185,6 +201,37 @@ mod tests {
             assert_eq!(read(text), Some(Err("42601")), "{text}");
         }
         assert_eq!(read("BACKUP TO 'here'"), Some(Err("22023")));
+    }
+
+    /// Neither a cancel nor `statement_timeout` ended one.
+    #[test]
+    fn a_backup_that_is_to_end_leaves_nothing() {
+        let name = format!("indelible-operation-{}", std::process::id());
+        let scratch = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir(&scratch).unwrap();
+        let database = Database::create(scratch.join("db"), &Options::new()).unwrap();
+        let table = database
+            .create_table("t")
+            .column("id", DataType::Int64)
+            .primary_key(["id"])
+            .create()
+            .unwrap();
+        database
+            .transaction(|t| (0..600_i64).try_for_each(|id| t.insert(&table, (id,))))
+            .unwrap();
+        let backup = Operation::Backup {
+            file: scratch.join("backup"),
+            has_pages: false,
+            existing: Existing::Refuse,
+        };
+        let ended = || Err(SqlError::new(SqlState::QUERY_CANCELED, "as asked"));
+        let error = backup.run(&database, &ended).unwrap_err();
+        assert_eq!(error.message, "as asked");
+        assert_eq!(scratch.read_dir().unwrap().count(), 1);
+        backup.run(&database, &|| Ok(())).unwrap();
+        drop((table, database));
+        std::fs::remove_dir_all(scratch).unwrap();
     }
 
     #[test]

@@ -341,6 +341,26 @@ mod tests {
         assert!(parse("vacuum (analyze t").is_err());
     }
 
+    /// `QUOTE` after `DELIMITER` was a syntax error in the old syntax.
+    #[test]
+    fn options_of_csv_may_come_in_any_order() {
+        for (text, read) in [
+            (
+                "copy t from stdin csv header delimiter ';' quote 'q' null 'n' force not null a",
+                "COPY t FROM STDIN CSV HEADER DELIMITER ';' CSV QUOTE 'q' NULL 'n' CSV FORCE NOT NULL a",
+            ),
+            (
+                "copy (select 'x' like 'y' escape 'z') to stdout with delimiter ';' quote 'q' csv",
+                "COPY (SELECT 'x' LIKE 'y' ESCAPE 'z') TO STDOUT DELIMITER ';' CSV QUOTE 'q' CSV",
+            ),
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(parsed[0].statement.to_string().trim_end_matches(';'), read);
+        }
+        assert!(parse("copy t to stdout delimiter ';' quote 'q'").is_err());
+        assert!(parse("copy t from stdin csv where a like 'x' escape 'y'").is_ok());
+    }
+
     #[test]
     fn statements_that_do_not_exist_say_so() {
         for text in [

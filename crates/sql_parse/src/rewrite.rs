@@ -10,6 +10,7 @@
 //! | options of `ANALYZE`, `COLLATE "C"` after a column's new type | nothing |
 //! | `USING INDEX TABLESPACE pg_default` of a constraint | nothing |
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
+//! | `CSV DELIMITER ';' QUOTE '"'` of `COPY` | `CSV DELIMITER ';' CSV QUOTE '"'` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
@@ -161,6 +162,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "COPY" => {
             words.copied_rows();
             words.copy_options();
+            words.csv_options();
             words.switches();
         }
         "CREATE" => words.create(),
@@ -546,6 +548,31 @@ impl<'t> Words<'t> {
                 let encoding = Token::make_keyword("ENCODING");
                 let mark = Token::SingleQuotedString(format!("{MARK}{HEADER_MATCH}"));
                 self.replace(at..at + 2, &[encoding, mark]);
+            }
+        }
+    }
+
+    /// Gives options of `CSV` that stand after others of the old syntax a `CSV` of their own, behind
+    /// which alone the parser looks for them.
+    fn csv_options(&mut self) {
+        let is_stream = |at: &usize| self.is_any(*at, &["STDIN", "STDOUT"]);
+        let Some(start) = (1..self.len()).find(is_stream) else {
+            return;
+        };
+        let end = (start..self.len()).find(|at| self.is(*at, "WHERE"));
+        let options = start + 1..end.unwrap_or(self.len());
+        if !options.clone().any(|at| self.is(at, "CSV")) {
+            return;
+        }
+        for at in options {
+            let before = self.token(at - 1);
+            let is_text = matches!(
+                before,
+                Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
+            );
+            let follows = is_text || self.is(at - 1, "HEADER");
+            if follows && self.is_any(at, &["QUOTE", "ESCAPE", "FORCE"]) {
+                self.replace(at..at, &[Token::make_keyword("CSV")]);
             }
         }
     }

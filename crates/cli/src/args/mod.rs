@@ -283,7 +283,7 @@ pub(crate) struct DumpArgs {
 pub(crate) struct LoadArgs {
     /// Directory of the new database
     pub(crate) path: PathBuf,
-    /// The dump; `-` for standard input
+    /// The dump, as it is or compressed by gzip or Zstandard; `-` for standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) database: NewDatabaseArgs,

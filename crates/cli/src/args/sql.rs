@@ -11,6 +11,7 @@ Examples:
   indelible sql ./shop
   indelible sql ./shop -c 'SELECT count(*) FROM airports' --format json
   indelible sql ./shop -f schema.sql
+  indelible sql ./shop -v least=100 -f report.sql
   indelible sql ./scratch --test tests/orders.slt
 
 Statements end with a semicolon; \\? lists the commands of the shell. More is in docs/sql.md.
@@ -32,6 +33,9 @@ pub(crate) struct SqlArgs {
     /// Run the statements of a file, after those of -c; `-` for standard input
     #[arg(short, long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Set a variable before all else, as `\\set NAME VALUE` does; may be given several times
+    #[arg(short = 'v', long = "set", value_name = "NAME=VALUE")]
+    pub(crate) variables: Vec<String>,
     /// Go on after a statement of -f that fails; the exit code still says so
     #[arg(long)]
     pub(crate) keep_going: bool,

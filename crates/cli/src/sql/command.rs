@@ -13,10 +13,11 @@ use crate::output::{FormatName, stdout};
 use anyhow::Result;
 use clap::ValueEnum;
 use client::script::{Script, reference, substitute};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Most scripts that read each other.
@@ -69,7 +70,12 @@ pub(super) fn run(
         let sentence = "backslash commands are restricted; only \\unrestrict is allowed";
         return Ok(shell.refuse(place, sentence));
     }
-    let words = words(written, Some(&|name| shell.variable(name)));
+    // Commands in backquotes are none of ours on the lines of some, and may not run for one.
+    let words = match name {
+        "\\!" | "\\copy" => Vec::new(),
+        "\\unrestrict" => words(written, None),
+        _ => words(written, Some(&|name| shell.variable(name))),
+    };
     let rest = substitute(written, |name| shell.variable(name)).into_owned();
     let rest = rest.as_str();
     if let Some(outcome) = setting(shell, name, &words, place) {
@@ -105,6 +111,12 @@ pub(super) fn run(
                 Some(outcome) => Ok(outcome),
                 None => Ok(unknown(shell, name, place)),
             };
+        }
+        "\\pset" | "\\a" | "\\t" | "\\H" | "\\f" | "\\C" | "\\T" => {
+            let sentence = format!(
+                "{name} is not supported; choose text, json, csv, markdown, line or tsv by .mode"
+            );
+            return Ok(shell.refuse(place, &sentence));
         }
         _ => return Ok(unknown(shell, name, place)),
     }
@@ -213,7 +225,7 @@ fn set_flag(
 
 /// Sets a variable. Those by which PostgreSQL's shell runs statements in another way do so here, or
 /// are refused.
-fn set(shell: &mut Shell, words: &[String], place: &str) -> Outcome {
+pub(super) fn set(shell: &mut Shell, words: &[String], place: &str) -> Outcome {
     let (name, value) = (words[0].clone(), words[1..].concat());
     let is_on = truth(&value);
     let refused = match name.as_str() {
@@ -247,11 +259,19 @@ fn unrestrict(shell: &mut Shell, key: &str, place: &str) -> Outcome {
 }
 
 fn change_directory(shell: &mut Shell, folder: &str, place: &str) -> Outcome {
-    let home = std::env::var("HOME").unwrap_or_default();
-    let folder = if folder.is_empty() { &home } else { folder };
-    match std::env::set_current_dir(folder) {
+    let folder = at_home(if folder.is_empty() { "~" } else { folder });
+    match std::env::set_current_dir(&*folder) {
         Ok(()) => Outcome::Done,
         Err(error) => shell.refuse(place, &format!("cannot change to {folder}: {error}")),
+    }
+}
+
+/// The name of a file, with the user's own folder in the place of a first `~`.
+pub(super) fn at_home(file: &str) -> Cow<'_, str> {
+    let rest = file.strip_prefix('~');
+    match (rest, std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => (home + rest).into(),
+        _ => file.into(),
     }
 }
 
@@ -308,6 +328,10 @@ pub(super) fn words(text: &str, values: Option<Values<'_>>) -> Vec<String> {
             rest = if let Some((value, length)) = variable {
                 word.push_str(&value);
                 &rest[length..]
+            } else if let Some((command, after)) = in_backquotes(rest).filter(|_| values.is_some())
+            {
+                word.push_str(&output_of(command));
+                after
             } else if letter == '\'' || letter == '"' {
                 let has_escapes = letter == '\'' && values.is_some();
                 unquote(&rest[1..], (letter, has_escapes), &mut word)
@@ -320,6 +344,22 @@ pub(super) fn words(text: &str, values: Option<Values<'_>>) -> Vec<String> {
         rest = rest.trim_start();
     }
     words
+}
+
+/// The command of the system's shell that a text begins with, and the text after it.
+fn in_backquotes(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('`')?.split_once('`')
+}
+
+/// The standard output of a command of the system's shell, without the end of its last line. One
+/// that fails has told why, and has none.
+fn output_of(command: &str) -> String {
+    let mut program = Command::new("sh");
+    program.args(["-c", command]).stderr(Stdio::inherit());
+    let output = program.output().ok().filter(|one| one.status.success());
+    let bytes = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.trim_end_matches(['\n', '\r']).to_owned()
 }
 
 /// Adds a text after its quote to a word, and returns the text after the other quote.
@@ -375,6 +415,7 @@ fn unescape<'a>(text: &'a str, word: &mut String) -> &'a str {
 /// Sends results to a file from here on, or back to standard output.
 fn redirect(shell: &mut Shell, file: &str, place: &str) -> Result<Outcome> {
     shell.out.flush()?;
+    let file = &*at_home(file);
     if file.is_empty() || file == "stdout" {
         shell.out = Out::new(stdout());
         return Ok(Outcome::Done);
@@ -441,7 +482,8 @@ pub(super) fn read(shell: &mut Shell, file: &str, place: &str) -> Result<Outcome
             ),
         ));
     }
-    let path = Path::new(file);
+    let file = at_home(file);
+    let path = Path::new(&*file);
     let (mut script, name) = if is_standard(path) {
         (
             Script::of_lines(Box::new(standard_line)),
@@ -515,6 +557,7 @@ fn run_values(shell: &mut Shell, text: &str, place: &str) -> Result<Outcome> {
     let text =
         client::script::substitute(text, |name| shell.variables.get(name).cloned()).into_owned();
     let Some(answers) = shell.ask(&text)? else {
+        shell.keep_outcome(Outcome::Failed, 0);
         return Ok(Outcome::Failed);
     };
     let rows = answers.last().map(|answer| answer.rows.clone());
@@ -532,9 +575,11 @@ fn keep_row(shell: &mut Shell, text: &str, prefix: &str, place: &str) -> Result<
     let text =
         client::script::substitute(text, |name| shell.variables.get(name).cloned()).into_owned();
     let Some(answers) = shell.ask(&text)? else {
+        shell.keep_outcome(Outcome::Failed, 0);
         return Ok(Outcome::Failed);
     };
     let answer = answers.last().cloned().unwrap_or_default();
+    shell.keep_outcome(Outcome::Done, answer.rows.len() as u64);
     let [row] = answer.rows.as_slice() else {
         return Ok(shell.refuse(
             place,

@@ -3,7 +3,7 @@
 //! `\copy` reads the lines after it where its source is `stdin`, as COPY itself does, and the input
 //! of the program where that is `pstdin`.
 
-use super::command::{into_file, words};
+use super::command::{at_home, into_file, words};
 use super::dump;
 use super::failure::NamedFile;
 use super::printer::Input;
@@ -35,9 +35,10 @@ pub(super) fn copy(
     (script, is_file): (&mut Script<'_>, bool),
     place: &str,
 ) -> Result<Outcome> {
-    let Some(parts) = parts_of(rest) else {
+    let Some(mut parts) = parts_of(rest) else {
         return Ok(shell.refuse(place, USAGE));
     };
+    parts.file = at_home(&parts.file).into_owned();
     let word = if parts.is_quoted { "" } else { &parts.file };
     let word = word.to_ascii_lowercase();
     if word == "program" {
@@ -121,7 +122,7 @@ pub(super) fn import(shell: &mut Shell, words: &[String], place: &str) -> Result
     let [file, table] = words else {
         return Ok(shell.refuse(place, ".import: write `.import FILE TABLE`"));
     };
-    let input = match InputFile::open(Path::new(file)) {
+    let input = match InputFile::open(Path::new(&*at_home(file))) {
         Ok(input) => input,
         Err(error) => return Ok(shell.refuse(place, &crate::failure::sentence(&error))),
     };

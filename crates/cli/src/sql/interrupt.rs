@@ -10,10 +10,10 @@ use std::time::Duration;
 static RUNNING: Mutex<Option<Box<dyn Cancel>>> = Mutex::new(None);
 
 /// A statement that Ctrl-C stops, as long as this lives.
-pub(super) struct InterruptScope(());
+pub(crate) struct InterruptScope(());
 
 /// Lets Ctrl-C stop a statement instead of the program.
-pub(super) fn guard(cancel: Box<dyn Cancel>) -> InterruptScope {
+pub(crate) fn guard(cancel: Box<dyn Cancel>) -> InterruptScope {
     set(Some(cancel));
     InterruptScope(())
 }

@@ -24,7 +24,7 @@ mod test;
 
 pub(crate) use ::sql::types::function::string::quote_ident as quoted;
 pub(crate) use dump::literal;
-pub(crate) use interrupt::cancel as cancel_statement;
+pub(crate) use interrupt::{cancel as cancel_statement, guard};
 
 use crate::args::SqlArgs;
 use crate::failure::{FAILED, Usage};
@@ -62,6 +62,15 @@ fn run_all(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
     let mut shell = Shell::new(client, name, format);
     shell.keeps_going = args.keep_going;
     shell.directory.clone_from(&args.database);
+    for variable in &args.variables {
+        let (name, value) = variable.split_once('=').unwrap_or((variable.as_str(), ""));
+        let words = [name.to_owned(), value.to_owned()];
+        if name.is_empty() || command::set(&mut shell, &words, "") == Outcome::Failed {
+            return Err(Usage::error(format!(
+                "-v {variable} is no setting; write -v NAME=VALUE"
+            )));
+        }
+    }
     let mut outcome = Outcome::Done;
     for text in &args.commands {
         if outcome == Outcome::Done {

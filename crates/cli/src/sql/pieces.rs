@@ -26,7 +26,7 @@ impl Shell {
     ) -> Result<Outcome> {
         let mut outcome = Outcome::Done;
         let blocks = self.blocks.len();
-        while !self.is_over && (outcome == Outcome::Done || self.keeps_going) {
+        while !self.is_over {
             let piece = match script.next_piece() {
                 Ok(piece) => piece,
                 Err(error) => {
@@ -51,7 +51,8 @@ impl Shell {
             };
             let ended = self.outlived(ended, &place)?;
             outcome = outcome.and(ended);
-            if is_last {
+            // A failure before the script asked to stop at one has been gone past.
+            if is_last || (ended == Outcome::Failed && !self.keeps_going) {
                 break;
             }
         }

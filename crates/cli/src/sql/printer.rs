@@ -51,6 +51,8 @@ pub(super) struct Printer<'a> {
     columns: Vec<Column>,
     rows: Option<Rows<Out>>,
     count: u64,
+    /// Rows that the last statement has returned or changed, as its tag says.
+    pub(super) processed: u64,
     has_copied: bool,
     input: &'a mut dyn FnMut() -> io::Result<Option<Vec<u8>>>,
 }
@@ -67,6 +69,7 @@ impl<'a> Printer<'a> {
             columns: Vec::new(),
             rows: None,
             count: 0,
+            processed: 0,
             has_copied: false,
             input,
         }
@@ -99,6 +102,8 @@ impl Sink for Printer<'_> {
     }
 
     fn done(&mut self, tag: &str) -> io::Result<()> {
+        let number = tag.rsplit(' ').next().and_then(|word| word.parse().ok());
+        self.processed = number.unwrap_or(0);
         let rows = self.rows.take();
         let had_rows = rows.is_some();
         // Data of COPY are often sent to a file, where a tag would be one more row.

@@ -22,6 +22,15 @@ use std::time::Instant;
 /// Lines of data that a person types; `None` at their end.
 pub(super) type Terminal = Rc<RefCell<dyn FnMut() -> io::Result<Option<Vec<u8>>>>>;
 
+/// Variables that each statement sets, as they are before the first one.
+const KEPT: [(&str, &str); 5] = [
+    ("ERROR", "false"),
+    ("LAST_ERROR_MESSAGE", ""),
+    ("LAST_ERROR_SQLSTATE", "00000"),
+    ("ROW_COUNT", "0"),
+    ("SQLSTATE", "00000"),
+];
+
 /// A shell with its settings.
 #[expect(
     clippy::struct_excessive_bools,
@@ -87,7 +96,9 @@ impl Shell {
             is_expanded: false,
             has_timer: false,
             keeps_going: false,
-            variables: BTreeMap::new(),
+            variables: BTreeMap::from(
+                KEPT.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            ),
             last: String::new(),
             last_error: None,
             depth: 0,
@@ -148,8 +159,10 @@ impl Shell {
         let start = Instant::now();
         let result = self.run_on(&text, &mut printer);
         let time = start.elapsed();
+        let processed = printer.processed;
         data.drain()?;
         let outcome = self.tell(result, place, Some(&text))?;
+        self.keep_outcome(outcome, processed);
         if self.has_timer {
             let line = format!("Time: {}", duration(time.as_secs_f64() * 1e6));
             // Programs that read the rows read nothing else there.
@@ -160,6 +173,25 @@ impl Shell {
         }
         self.out.flush()?;
         Ok(outcome)
+    }
+
+    /// Sets the variables by which scripts see how the last statement went.
+    pub(super) fn keep_outcome(&mut self, outcome: Outcome, processed: u64) {
+        let has_failed = outcome == Outcome::Failed;
+        let report = self.last_error.as_ref().filter(|_| has_failed);
+        let state = report.map_or_else(|| "00000".to_owned(), |report| report.state.clone());
+        if let Some(message) = report.map(|report| report.message.clone()) {
+            self.keep("LAST_ERROR_MESSAGE", message);
+            self.keep("LAST_ERROR_SQLSTATE", state.clone());
+        }
+        self.keep("ERROR", has_failed.to_string());
+        self.keep("SQLSTATE", state);
+        let count = if has_failed { 0 } else { processed };
+        self.keep("ROW_COUNT", count.to_string());
+    }
+
+    fn keep(&mut self, name: &str, value: String) {
+        self.variables.insert(name.to_owned(), value);
     }
 
     /// Runs a text; Ctrl-C stops it.
@@ -183,10 +215,8 @@ impl Shell {
     pub(super) fn ask(&mut self, text: &str) -> Result<Option<Answers>> {
         let mut answers = Answers::default();
         let result = self.run_on(text, &mut answers);
-        match self.tell(result, "", None)? {
-            Outcome::Done => Ok(Some(answers)),
-            Outcome::Failed => Ok(None),
-        }
+        let outcome = self.tell(result, "", None)?;
+        Ok((outcome == Outcome::Done).then_some(answers))
     }
 
     /// Tells a failure of a statement; other errors end the shell.

@@ -19,7 +19,7 @@ use client::{Answers, Client, LocalClient, Report, Sink};
 use indelible::{Database, Options};
 use indicatif::ProgressBar;
 use program::Program;
-use schema::{Schema, SourceTable, own_name};
+use schema::{Schema, SourceColumn, SourceTable, own_name};
 use std::io;
 use std::path::Path;
 use value::{ColumnType, SqliteValue};
@@ -157,7 +157,7 @@ fn import(
     bar: &ProgressBar,
 ) -> Result<Vec<ImportedTable>> {
     let version = "SELECT 'i' || schema_version FROM pragma_schema_version".to_owned();
-    let queries = std::iter::once(version);
+    let queries = std::iter::once(version).chain(schema.numbers_query());
     let queries = queries.chain(schema.tables.iter().map(SourceTable::rows_query));
     let mut program = Program::run(file, &queries.collect::<Vec<_>>())?;
     if program.rows()?.concat().concat() != schema.version {
@@ -166,6 +166,10 @@ fn import(
             file.display()
         );
     }
+    let numbers = match schema.numbers_query() {
+        Some(_) => program.rows()?,
+        None => Vec::new(),
+    };
     execute(client, "BEGIN")?;
     let mut left = schema.left.clone();
     let mut imported = Vec::new();
@@ -199,7 +203,7 @@ fn import(
             file.display()
         );
     }
-    finish(client, schema, &mut left)?;
+    finish(client, schema, &numbers, &mut left)?;
     execute(client, "COMMIT")?;
     for one in left {
         note(&format!("left out: {one}"));
@@ -208,24 +212,21 @@ fn import(
 }
 
 /// Adds everything that needs the rows: indexes, the next numbers of rows, and foreign keys.
-fn finish(client: &mut dyn Client, schema: &Schema, left: &mut Vec<String>) -> Result<()> {
+/// `numbers` has tables, each with the greatest number that it has had.
+fn finish(
+    client: &mut dyn Client,
+    schema: &Schema,
+    numbers: &[Vec<String>],
+    left: &mut Vec<String>,
+) -> Result<()> {
     for table in &schema.tables {
         for index in table.index_definitions() {
             execute(client, &index)?;
         }
         if let Some(column) = table.number_column() {
-            let (table, name) = (own_name(&table.name), own_name(&column.name));
-            let sequence = format!(
-                "pg_get_serial_sequence({}, {})",
-                literal(&table),
-                literal(&column.name)
-            );
-            execute(
-                client,
-                &format!(
-                    "SELECT setval({sequence}, max({name})) FROM {table} HAVING max({name}) > 0"
-                ),
-            )?;
+            let known = numbers.iter().filter(|row| row[0] == table.name);
+            let known = known.filter_map(|row| row[1].parse::<i64>().ok()).max();
+            execute(client, &count_on(table, column, known.unwrap_or(0)))?;
         }
     }
     // SQLite does not keep them unless it is told to, so rows may break them.
@@ -245,6 +246,17 @@ fn finish(client: &mut dyn Client, schema: &Schema, left: &mut Vec<String>) -> R
         }
     }
     Ok(())
+}
+
+/// The statement by which a column counts on after its greatest number, and after the one that its
+/// table has had.
+fn count_on(table: &SourceTable, column: &SourceColumn, known: i64) -> String {
+    let (from, name) = (own_name(&table.name), own_name(&column.name));
+    let (table, column) = (literal(&from), literal(&column.name));
+    let last = format!("greatest(max({name}), {known})");
+    format!(
+        "SELECT setval(pg_get_serial_sequence({table}, {column}), {last}) FROM {from} HAVING {last} > 0"
+    )
 }
 
 /// Runs statements that must succeed.

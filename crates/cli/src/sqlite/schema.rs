@@ -20,6 +20,8 @@ pub(super) struct Schema {
     pub(super) version: String,
     /// Everything that does not come along, in words.
     pub(super) left: Vec<String>,
+    /// Whether a table has had `AUTOINCREMENT`.
+    has_sequences: bool,
 }
 
 /// A table of SQLite.
@@ -79,6 +81,7 @@ fn queries() -> Vec<String> {
                   AND m.sql NOT LIKE 'create virtual%' ORDER BY m.rowid";
     vec![
         all(&["schema_version"], "pragma_schema_version"),
+        all(&["name"], "sqlite_master WHERE name = 'sqlite_sequence'"),
         all(
             &["type", "name", "sql"],
             "sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid",
@@ -135,6 +138,7 @@ impl Schema {
         let version = program.rows()?.concat().concat();
         let mut schema = Self {
             version,
+            has_sequences: !program.rows()?.is_empty(),
             ..Self::default()
         };
         let objects = program.rows()?;
@@ -166,6 +170,14 @@ impl Schema {
         schema.read_references(&program.rows()?);
         program.end()?;
         Ok(schema)
+    }
+
+    /// The query of the greatest number that each table with `AUTOINCREMENT` has ever had, if there
+    /// is one: rows that are gone keep theirs.
+    pub(super) fn numbers_query(&self) -> Option<String> {
+        let columns = [printed("name"), printed("seq")].join(", ");
+        let query = format!("SELECT {columns} FROM sqlite_sequence");
+        self.has_sequences.then_some(query)
     }
 
     fn table(&mut self, name: &str) -> Option<&mut SourceTable> {

@@ -4,6 +4,8 @@
 //! imported, exported, dumped, loaded and looked at.
 
 use crate::common::{AIRPORTS, TestDirectory, fail, succeed};
+use flate2::write::GzEncoder;
+use std::io::Write;
 
 const TYPES: &str = "\
 id,flag,small,amount,ratio,code,name,note,raw,day,moment,token
@@ -139,6 +141,7 @@ fn a_dump_holds_the_whole_database() {
     assert_eq!(place.read("a.dump"), place.read("b.dump"));
     assert!(place.read("a.dump").contains("unique-index,tokens,token"));
     assert!(succeed(&["verify", &copy]).starts_with("sound"));
+    compressed_dumps_are_read(&place);
     let whole = place.read("a.dump");
     let cut = place.file("cut.dump", &whole[..whole.len() - 20]);
     let error = fail(1, &["load", &place.at("third"), &cut]);
@@ -147,7 +150,20 @@ fn a_dump_holds_the_whole_database() {
         "{error}"
     );
     assert!(!std::path::Path::new(&place.at("third")).exists());
+    let error = fail(1, &["load", &place.at("third"), &place.file("none", "")]);
+    assert!(error.contains("none: the dump ends too early"), "{error}");
     assert!(fail(1, &["load", &copy, &place.at("a.dump")]).contains("not empty"));
+}
+
+/// They were refused as ones that are compressed more than once.
+fn compressed_dumps_are_read(place: &TestDirectory) {
+    let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(place.read("a.dump").as_bytes()).unwrap();
+    std::fs::write(place.at("a.dump.gz"), gzip.finish().unwrap()).unwrap();
+    let (again, dumped) = (place.at("again"), place.at("again.dump"));
+    succeed(&["load", &again, &place.at("a.dump.gz")]);
+    succeed(&["dump", &again, &dumped]);
+    assert_eq!(place.read("again.dump"), place.read("a.dump"));
 }
 
 #[test]

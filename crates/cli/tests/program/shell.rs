@@ -55,6 +55,58 @@ fn typed(place: &TestDirectory, database: &str, keys: &str) -> String {
     output
 }
 
+/// None of these variables was there, and a script that had gone past a failure ended without a word
+/// at its `\set ON_ERROR_STOP on`.
+#[test]
+fn scripts_see_how_a_statement_went() {
+    let (place, database) = with_table();
+    let script = place.file(
+        "s.sql",
+        "\\echo :ERROR :SQLSTATE :ROW_COUNT\nINSERT INTO t VALUES (1), (2);\n\\echo :ROW_COUNT\n\
+         SELECT 1/:zero;\n\\echo :ERROR :SQLSTATE :ROW_COUNT\n\\set ON_ERROR_STOP on\n\
+         SELECT a FROM t ORDER BY a;\n\\echo :ERROR :SQLSTATE :LAST_ERROR_SQLSTATE :LAST_ERROR_MESSAGE\n\
+         SELECT 5 AS x \\gset \\echo :x :ROW_COUNT \\\\ SELECT 'last';\nSELECT 1/0;\nSELECT 'never';\n",
+    );
+    let arguments = [
+        "-v",
+        "zero=0",
+        "-v",
+        "ON_ERROR_STOP=0",
+        "--format",
+        "csv",
+        "-f",
+        &script,
+    ];
+    let output = run(&[&["sql", &database][..], &arguments].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "false 00000 0\n2\ntrue 22012 0\na\n1\n2\nfalse 00000 22012 division by zero\n5 1\n?column?\nlast\n"
+    );
+    let refused = fail(2, &["sql", &database, "-v", "=1", "-c", "SELECT 1"]);
+    assert!(refused.contains("-v NAME=VALUE"), "{refused}");
+}
+
+#[test]
+fn words_of_commands_may_be_the_output_of_a_program() {
+    let (place, database) = with_table();
+    let text = "\\set v `printf 'a b\\n'`\n\\echo :'v' `echo :v; exit 0` `exit 1` x\n\
+                \\copy t from 'data' (delimiter E'\\t')\n";
+    place.file("data", "1\n2\n");
+    let script = place.file("s.sql", text);
+    let output = program(&["sql", &database, "-f", &script])
+        .current_dir(place.at(""))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "'a b' :v  x\nCOPY 2\n",
+        "{errors}"
+    );
+    assert_eq!(values(&database), "1 2");
+}
+
 #[test]
 fn everything_that_is_pasted_runs() {
     let (place, database) = with_table();

@@ -136,6 +136,29 @@ fn all_that_is_left_out_of_a_table_is_told_with_it() {
     );
 }
 
+/// The numbers of deleted rows were given again, which AUTOINCREMENT never does.
+#[test]
+fn numbers_of_deleted_rows_are_not_given_again() {
+    let place = TestDirectory::new();
+    let script = "CREATE TABLE kept (id INTEGER PRIMARY KEY AUTOINCREMENT, t TEXT);
+        INSERT INTO kept (t) VALUES ('a'), ('b'), ('c');
+        CREATE TABLE emptied (id INTEGER NOT NULL, t TEXT, PRIMARY KEY (id AUTOINCREMENT));
+        INSERT INTO emptied (t) VALUES ('a'), ('b');
+        CREATE TABLE plain (id INTEGER PRIMARY KEY, t TEXT);
+        INSERT INTO plain (t) VALUES ('a'), ('b');
+        CREATE TABLE unused (id INTEGER PRIMARY KEY AUTOINCREMENT, t TEXT);
+        DELETE FROM kept WHERE id > 1; DELETE FROM emptied; DELETE FROM plain WHERE id > 1;";
+    let Some(file) = file_of(&place, "numbers.sqlite", script) else {
+        return;
+    };
+    let database = database(&place);
+    succeed(&["import", &database, "--from", "sqlite", &file]);
+    for (table, next) in [("kept", 4), ("emptied", 3), ("plain", 2), ("unused", 1)] {
+        let insert = format!("INSERT INTO {table} (t) VALUES ('new') RETURNING id");
+        assert_eq!(ask(&database, &insert), format!("id\n{next}\n"), "{table}");
+    }
+}
+
 /// New rows count on, and keys, defaults and references are kept.
 fn keys_and_defaults_are_kept(database: &str) {
     assert_eq!(

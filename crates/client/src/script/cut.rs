@@ -1,8 +1,9 @@
 //! Cutting a text into statements and commands of the shell.
 //!
 //! A statement ends with a semicolon outside of quotes, comments, parentheses and the body of a
-//! function between `BEGIN ATOMIC` and `END`. A backslash
-//! begins a command that goes to the end of its line, as does a dot where a statement would begin.
+//! function between `BEGIN ATOMIC` and `END`. A backslash begins a command that goes to the next
+//! backslash outside of quotes, or to the end of its line. That of a dot where a statement would
+//! begin, and of commands with a text of their own, such as `\copy`, is always the whole line.
 //! `\;` is a semicolon that ends nothing. Comments before a statement are left out, so that
 //! positions in messages count from its first word.
 //!
@@ -216,10 +217,10 @@ impl<'a> Script<'a> {
         self.start_line = self.line;
         let rest = &self.text[self.at..];
         let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
-        // Two backslashes end a command within its line.
-        let end = line[1..].find("\\\\").map(|end| end + 1);
-        let command = line[..end.unwrap_or(line.len())].to_owned();
-        self.advance(command.len() + end.map_or(0, |_| 2));
+        let command = line[..command_end(line)].to_owned();
+        // Two backslashes end a command within its line, and begin no other one.
+        let is_separated = line[command.len()..].starts_with("\\\\");
+        self.advance(command.len() + if is_separated { 2 } else { 0 });
         Piece::Command(command.trim_end().to_owned())
     }
 
@@ -267,6 +268,32 @@ impl<'a> Script<'a> {
         self.advance(length);
         None
     }
+}
+
+/// The place in a line where the command ends that it begins with.
+fn command_end(line: &str) -> usize {
+    let name = line[1..].find(|letter: char| letter.is_whitespace() || letter == '\\');
+    let name = name.map_or(line.len(), |end| end + 1);
+    let goes_to_program = line[name..].trim_start().starts_with('|');
+    let is_whole = match &line[..name] {
+        "\\copy" | "\\!" | "\\h" | "\\help" | "\\sf" | "\\sv" | "\\ef" | "\\ev" => true,
+        "\\g" | "\\gx" | "\\o" | "\\w" => goes_to_program,
+        dotted => dotted.starts_with('.'),
+    };
+    if is_whole {
+        return line.len();
+    }
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, letter) in line[name..].char_indices() {
+        match quote {
+            _ if is_escaped => is_escaped = false,
+            None if letter == '\\' => return name + at,
+            None => quote = Some(letter).filter(|letter| "'\"`".contains(*letter)),
+            Some('\'') if letter == '\\' => is_escaped = true,
+            Some(begun) => quote = Some(begun).filter(|begun| *begun != letter),
+        }
+    }
+    line.len()
 }
 
 /// Whether a statement begins with `CREATE FUNCTION`.
@@ -394,6 +421,38 @@ mod tests {
         assert_eq!(script.next_piece().unwrap().unwrap(), command("\\echo a"));
         assert_eq!(script.next_piece().unwrap().unwrap(), statement("select 2"));
         assert_eq!(script.next_piece().unwrap(), None);
+    }
+
+    /// The commands after the first one of a line were its arguments, and a backslash in quotes ended
+    /// a command.
+    #[test]
+    fn a_line_may_have_several_commands() {
+        for (text, pieces) in [
+            ("\\d a \\d b", vec!["command \\d a", "command \\d b"]),
+            (
+                "\\x\\g\\x",
+                vec!["command \\x", "command \\g", "command \\x"],
+            ),
+            (
+                "\\set a 'x\\\\y\\' z' \\echo `printf '\\n'`",
+                vec![
+                    "command \\set a 'x\\\\y\\' z'",
+                    "command \\echo `printf '\\n'`",
+                ],
+            ),
+            (
+                "\\copy t from 'x' (delimiter E'\\t') \\\\ y\n.read a\\b",
+                vec![
+                    "command \\copy t from 'x' (delimiter E'\\t') \\\\ y",
+                    "command .read a\\b",
+                ],
+            ),
+            ("\\! echo \\\\ a\\b", vec!["command \\! echo \\\\ a\\b"]),
+            ("\\echo it's a\\b", vec!["command \\echo it's a\\b"]),
+            ("\\p\\\\select 1;", vec!["command \\p", "select 1"]),
+        ] {
+            assert_eq!(cut(text), pieces, "{text}");
+        }
     }
 
     #[test]

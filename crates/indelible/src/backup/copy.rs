@@ -5,7 +5,9 @@
 
 use super::content::Totals;
 use crate::error::{Error, Result};
+use std::cell::Cell;
 use std::time::Duration;
+use storage::StorageError;
 use storage::engine::{Method, PagesBase};
 use storage::record::{TableDef, Timestamp};
 
@@ -104,6 +106,41 @@ pub struct CopyProgress<'t> {
     pub rows: u64,
     /// Bytes of the backup file so far.
     pub file_bytes: u64,
+    stop: &'t Cell<bool>,
+}
+
+impl CopyProgress<'_> {
+    /// Ends the copy, of which nothing is left then, with `StorageError::Interrupted`.
+    pub fn stop(&self) {
+        self.stop.set(true);
+    }
+}
+
+/// The place that a copy has come to.
+pub(super) struct Place<'t> {
+    pub(super) stage: CopyStage,
+    pub(super) table: &'t str,
+    pub(super) rows: u64,
+    pub(super) file_bytes: u64,
+}
+
+impl Place<'_> {
+    /// Tells it to `watch`; an error if that stops the copy.
+    pub(super) fn tell(&self, watch: CopyWatch<'_>) -> Result<()> {
+        let stop = Cell::new(false);
+        watch(&CopyProgress {
+            stage: self.stage,
+            table: self.table,
+            rows: self.rows,
+            file_bytes: self.file_bytes,
+            stop: &stop,
+        });
+        if stop.get() {
+            Err(StorageError::Interrupted.into())
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// Called with the progress of a copy, every few hundred rows.

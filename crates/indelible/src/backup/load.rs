@@ -4,7 +4,7 @@
 //! database may be lost as a whole until it is complete. The indexes of a table are built together
 //! after its last row, which also checks the unique ones.
 
-use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::copy::{CopyStage, CopyWatch, Place, Sink};
 use crate::database::Database;
 use crate::definitions::Uniqueness;
 use crate::error::Result;
@@ -137,12 +137,13 @@ impl Sink for Loader<'_> {
             return Ok(());
         };
         for index in filling.indexes {
-            watch(&CopyProgress {
+            let place = Place {
                 stage: CopyStage::Indexes,
                 table: filling.table.name(),
                 rows: self.rows,
                 file_bytes: 0,
-            });
+            };
+            place.tell(watch)?;
             let columns = index.columns.iter();
             let columns = columns.map(|&at| filling.columns[at].name.as_str());
             let uniqueness = if index.unique {

@@ -14,7 +14,7 @@
 
 use super::build;
 use super::content::Totals;
-use super::copy::{CopyProgress, CopyStage, CopyWatch, ReplayEnd, ReplayReport, Sink};
+use super::copy::{CopyStage, CopyWatch, Place, ReplayEnd, ReplayReport, Sink};
 use super::format::{damaged, word};
 use super::load::Loader;
 use super::read::BackupReader;
@@ -116,13 +116,14 @@ fn read_partition(
             taken = sink.page(&entry);
         }
         totals.add_page(&entry);
-        if totals.pages.is_multiple_of(WATCH_PAGES) {
-            watch(&CopyProgress {
+        if totals.pages.is_multiple_of(WATCH_PAGES) && taken.is_ok() {
+            let place = Place {
                 stage: CopyStage::Pages,
                 table: "",
                 rows: totals.pages,
                 file_bytes: sink.file_bytes(),
-            });
+            };
+            taken = place.tell(watch);
         }
         match taken {
             Ok(()) => ControlFlow::Continue(()),

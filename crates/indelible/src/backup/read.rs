@@ -9,7 +9,7 @@
 //! *in pages*, or → (tag 5) *in pages* of the next partition, or → (tag 4) *ended*.
 
 use super::content::{Content, Totals};
-use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::copy::{CopyStage, CopyWatch, Place, Sink};
 use super::format::{
     BLOCK_HEADER_BYTES, EXPANSION_MAX, HEADER_BYTES, Header, Holds, PLAIN_BYTES_MAX, TRAILER_BYTES,
     Tag, Trailer, block_checksum, damaged, decode_base, long, word,
@@ -97,12 +97,13 @@ impl<'i> BackupReader<'i> {
             let plain = self.read_block()?;
             self.take_block(&plain, sink, watch)?;
             if let Some((def, content)) = &self.table {
-                watch(&CopyProgress {
+                let place = Place {
                     stage: CopyStage::Rows,
                     table: &def.name,
                     rows: self.totals.rows + content.rows,
                     file_bytes: self.bytes,
-                });
+                };
+                place.tell(watch)?;
             }
         }
         self.check_trailer()?;

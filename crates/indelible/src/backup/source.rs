@@ -6,7 +6,7 @@
 //! a crash could take from its source.
 
 use super::content::{Content, Totals};
-use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::copy::{CopyStage, CopyWatch, Place, Sink};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::hidden;
@@ -101,13 +101,14 @@ fn read_rows(
             content.add(&image);
             totals.plain_bytes += image.len() as u64;
             taken = sink.row(&image);
-            if content.rows.is_multiple_of(WATCH_ROWS) {
-                watch(&CopyProgress {
+            if content.rows.is_multiple_of(WATCH_ROWS) && taken.is_ok() {
+                let place = Place {
                     stage,
                     table: &entry.shape.def.name,
                     rows: totals.rows + content.rows,
                     file_bytes: sink.file_bytes(),
-                });
+                };
+                taken = place.tell(watch);
             }
             if taken.is_ok() {
                 ControlFlow::Continue(())

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from os import PathLike
+from os import PathLike, fsdecode
 from typing import Any, Literal, TypeVar
 
 from . import _core, _errors
@@ -43,6 +43,12 @@ def connect(
 
     Raises OperationalError if another process has the database open for writing.
     """
+    name = fsdecode(path)
+    if name == ":memory:" or "://" in name:
+        raise _errors.ProgrammingError(
+            f'"{name}" is no directory; a database in memory is one in a new directory with '
+            'method="volatile", and servers have clients of PostgreSQL'
+        )
     database = _core.Database(
         path,
         method=method,

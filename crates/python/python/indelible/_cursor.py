@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Bytes = bytes | bytearray | memoryview
+Block = Bytes | str
 
 #: Rows of a batch of Arrow.
 BATCH_ROWS = 65_536
@@ -58,12 +59,12 @@ class Cursor(_core.Cursor):
         return parameters
 
     def copy(
-        self, operation: str, data: Bytes | Iterable[Bytes] | Callable[[bytes], object]
+        self, operation: str, data: Block | Iterable[Block] | Callable[[bytes], object]
     ) -> int:
         """Runs `COPY ... FROM STDIN` with bytes, or `COPY ... TO STDOUT` into a function.
 
-        `data` is bytes, an iterable of them, or the function that takes each block: `file.write`.
-        The number of rows. Raises ProgrammingError where the statement goes the other way.
+        `data` is bytes or a text, an iterable of them such as a file, or the function that takes
+        each block of bytes: `file.write`. The number of rows. Raises ProgrammingError where the statement goes the other way.
         """
         self._check()
         self._forget()
@@ -71,9 +72,14 @@ class Cursor(_core.Cursor):
             rows = self._session.copy_out(operation, data)
         else:
             given: Any = data
-            blocks: Iterator[Bytes] = iter((given,) if isinstance(given, Bytes) else given)
-            # An empty block would end the data.
-            rows = self._session.copy_in(operation, lambda: next((b for b in blocks if b), b""))
+            blocks: Iterator[Block] = iter((given,) if isinstance(given, Block) else given)
+
+            def following() -> Bytes:
+                # An empty block would end the data.
+                block = next((block for block in blocks if block), b"")
+                return block.encode() if isinstance(block, str) else block
+
+            rows = self._session.copy_in(operation, following)
         return self._count(rows)
 
     # Arrow

@@ -61,6 +61,8 @@ class Table:
 
     def update(self, key: Any, **changes: Any) -> bool:
         """Changes columns of the row of a key; whether it is there."""
+        if not changes:
+            return self.get(key) is not None
         values = ", ".join(f"{self._quoted(name)} = ?" for name in changes)
         text = f"UPDATE {self._text} SET {values} WHERE {self._where()}"
         cursor = self._connection.execute(text, (*changes.values(), *self._key(key)))
@@ -87,6 +89,8 @@ class Table:
         return f"<indelible.Table {self.name}>"
 
     def _insert(self, row: Mapping[str, Any]) -> str:
+        if not row:
+            return f"INSERT INTO {self._text} DEFAULT VALUES"
         names = ", ".join(map(self._quoted, row))
         places = ", ".join("?" * len(row))
         return f"INSERT INTO {self._text} ({names}) VALUES ({places})"

@@ -57,7 +57,7 @@ use crate::state::{
 };
 use crate::types::random::Random;
 use crate::types::{Datum, Settings, Type};
-use indelible::{CommitReport, Connection, Interrupt};
+use indelible::{CommitReport, Connection, Database, Interrupt};
 use sql_parse::{Fingerprint, parse};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -287,6 +287,28 @@ impl Session {
         let begun_at = environment.transaction_start;
         let peer = &environment.host.peer;
         peer.end(self.transaction.block, begun_at, moment);
+    }
+
+    /// Does work with the whole database as a statement: others see its text, and the work asks the
+    /// function that it gets whether it is to end.
+    pub fn operate<R>(
+        &mut self,
+        text: &str,
+        work: impl FnOnce(&Database, &dyn Fn() -> Result<()>) -> Result<R>,
+    ) -> Result<R> {
+        self.begin_text(text)?;
+        self.environment.host.begin_statement();
+        let (interrupt, host) = (&self.environment.interrupt, &self.environment.host);
+        let check = || {
+            if interrupt.is_raised() {
+                return Err(host.peer.stopped());
+            }
+            host.check_deadline()
+        };
+        let result = work(self.sql.database(), &check);
+        self.environment.host.end_statement();
+        self.end_text();
+        result
     }
 
     /// The statement that runs or ran last, as others see it: at most its first KiB.
