@@ -1,8 +1,8 @@
 //! `UNION`, `INTERSECT` and `EXCEPT`, with and without `ALL`.
 //!
-//! `UNION ALL` passes its inputs on one after the other, or merges them if both are in an order, and
-//! `UNION` only rows that it meets for the first time. The others sort both inputs and count equal
-//! rows.
+//! `UNION ALL` passes its inputs on one after the other, or merges them if both are in an order.
+//! `UNION` passes on only rows that it meets for the first time. The others sort both inputs and
+//! count equal rows.
 
 use super::compare::{compare, keys_of};
 use super::unique::Unique;

@@ -1,5 +1,7 @@
-//! Rows of a window in the order of its partitions and inside of these, each with the values of the
-//! partition's and the order's keys after it. They are sorted, unless an index has them so.
+//! Rows of a window in the order of its partitions and inside of these.
+//!
+//! Each has the values of the partition's and the order's keys after it. The rows are sorted,
+//! unless an index has them in the order.
 
 use super::evaluate::all;
 use super::{Operator, Row, Run, build, evaluate};
