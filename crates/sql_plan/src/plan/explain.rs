@@ -565,7 +565,7 @@ impl<'e> Explainer<'e> {
         let all = if plan.all { " All" } else { "" };
         if let Some(order) = &plan.order {
             let order = self.order(order, &names);
-            both.kind = "Merge Append".to_owned();
+            "Merge Append".clone_into(&mut both.kind);
             return with("Sort Key", order, both);
         }
         match (plan.kind, plan.all) {

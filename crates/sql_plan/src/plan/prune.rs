@@ -81,7 +81,9 @@ fn prune_scan(scan: &mut Scan, needed: &[bool]) {
         mark(&mut read, condition);
     }
     if let Access::AnyOf(ways) = &scan.access {
-        ways.iter().for_each(|way| mark(&mut read, &way.condition));
+        for way in ways {
+            mark(&mut read, &way.condition);
+        }
     }
     scan.needed = read;
 }
