@@ -465,6 +465,7 @@ pub(super) fn united(mut nodes: Vec<Node>) -> Option<Node> {
         all: true,
         left: united(nodes)?,
         right: united(rest)?,
+        order: None,
     };
     Some(union.into())
 }

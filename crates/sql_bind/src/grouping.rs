@@ -143,7 +143,13 @@ impl Binder<'_> {
         }
         let mut keys = groups.keys;
         let input = self.with_sets(input, keys.iter_mut().collect())?;
-        Ok(Aggregate { input, keys, calls }.into())
+        Ok(Aggregate {
+            input,
+            keys,
+            calls,
+            is_ordered: false,
+        }
+        .into())
     }
 
     /// Columns of tables whose primary key is grouped by are known for each group.
@@ -260,6 +266,8 @@ impl Binder<'_> {
                 partition: windows[first].partition.clone(),
                 order: windows[first].order.clone(),
                 calls,
+                is_ordered: false,
+                stop: None,
             }
             .into();
         }

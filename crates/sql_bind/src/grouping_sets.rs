@@ -182,6 +182,7 @@ impl Binder<'_> {
                 all: true,
                 left,
                 right,
+                order: None,
             }
             .into()
         }))
@@ -240,6 +241,7 @@ fn one_set(
         input: input.clone(),
         keys,
         calls: calls.to_vec(),
+        is_ordered: false,
     };
     Project {
         input: aggregate.into(),

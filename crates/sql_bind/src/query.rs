@@ -462,6 +462,7 @@ impl Binder<'_> {
                 all,
                 left: left.node,
                 right: right.node,
+                order: None,
             }
             .into(),
             columns: left

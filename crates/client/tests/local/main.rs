@@ -6,6 +6,7 @@
 
 mod alone;
 mod between;
+mod branch_plans;
 mod catalogues;
 mod columns;
 mod conflicts;

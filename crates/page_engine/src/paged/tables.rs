@@ -124,8 +124,9 @@ impl TableState {
         for entry in entries {
             let (key, own) = entry.split_at(tree.key_words);
             bytes.clear();
-            own.iter()
-                .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            for word in own {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
             let primary_key = Stored {
                 bytes: &bytes,
                 is_long: false,

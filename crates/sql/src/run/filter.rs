@@ -6,7 +6,7 @@
 use super::functions::{Set, evaluate_set};
 use super::join::build_join;
 use super::scan::ScanRun;
-use super::{Operator, Row, Run, arithmetic, build, evaluate, is_true};
+use super::{Operator, Row, Run, build, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Expr, Filter, Node, Project};
 use crate::sink::Batch;
@@ -187,7 +187,8 @@ impl Operator for ProjectRun {
         self.input.next_columns(run, &mut self.columns)?;
         let (input, parameters) = (&self.columns, &run.state.parameters);
         let expressions = self.plan.expressions.iter();
-        let made = expressions.map(|expression| arithmetic::column(expression, input, parameters));
+        let made = expressions
+            .map(|expression| crate::plan::column_of_rows(expression, input, parameters));
         match made.collect::<Option<Vec<_>>>() {
             Some(columns) => {
                 out.replace(input.len(), columns.into_iter());

@@ -97,6 +97,10 @@ impl IncrementalRun {
         let kept = self.plan.presorted.iter().flatten();
         for (order, kept) in self.order.iter().zip(kept) {
             let (one, other) = (&one[order.column], &other[order.column]);
+            // All rows with the same keys before it.
+            if *kept == Some(0) {
+                return true;
+            }
             if let (Some(kept), Some(one), Some(other)) = (*kept, content(one), content(other))
                 && one.len().min(other.len()) > kept
                 && one[..kept] == other[..kept]

@@ -6,7 +6,7 @@
 //! connection above all, is lent to them for a call by [`Run`].
 
 mod aggregate;
-mod arithmetic;
+
 mod compare;
 mod counted;
 mod cte;
@@ -21,6 +21,7 @@ mod key_set;
 mod limit;
 mod lock;
 mod modify;
+mod numbered;
 mod point;
 mod quantified;
 mod scan;
@@ -32,6 +33,7 @@ mod system;
 mod unique;
 mod values;
 mod window;
+mod window_rows;
 
 pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use lock::written_anew;
@@ -163,6 +165,7 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
         Node::Project(plan) => filter::project(plan),
         Node::Join(plan) => join::build_join(plan, None),
         Node::Aggregate(plan) => Box::new(aggregate::AggregateRun::new(plan)),
+        Node::Window(plan) if plan.is_numbered() => Box::new(numbered::NumberedRun::new(plan)),
         Node::Window(plan) => Box::new(window::WindowRun::new(plan)),
         Node::Sort(plan) if plan.presorted.is_some() => {
             Box::new(incremental::IncrementalRun::new(plan))

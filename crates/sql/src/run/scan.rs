@@ -7,7 +7,7 @@
 use super::storage::{key_value, key_values, read_columns};
 use super::{Operator, Run, evaluate, is_true};
 use crate::error::Result;
-use crate::plan::{Access, Bound, Expr, KeyRange, Nulls, Scan, Source};
+use crate::plan::{Access, Bound, Expr, KeyRange, Nulls, Scan, Source, Way};
 use crate::sink::Batch;
 use crate::types::function::like::{after_all, beginning};
 use crate::types::{Datum, Kind, Type, storage};
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub(super) struct ScanRun {
     plan: Arc<Scan>,
     reading: Reading,
+    /// Of several ways, the one under way.
+    way: usize,
     /// A range that is read after the one under way: rows with NULL, or those without.
     later: Option<Ends>,
     rows: Vec<Row>,
@@ -54,11 +56,15 @@ impl ScanRun {
         if let Some(condition) = &plan.condition {
             condition.columns(&mut |at| is_tested[at] = true);
         }
+        for way in ways(&plan.access) {
+            way.condition.columns(&mut |at| is_tested[at] = true);
+        }
         let needed = (0..is_tested.len()).filter(|&at| plan.needed[at]);
         let (tested, others) = needed.partition(|&at| is_tested[at]);
         Self {
             plan: Arc::clone(plan),
             reading: Reading::NotBegun,
+            way: 0,
             later: None,
             rows: Vec::new(),
             next: 0,
@@ -73,7 +79,8 @@ impl ScanRun {
     fn begin(&mut self, run: &mut Run<'_>) -> Result<Reading> {
         let plan = Arc::clone(&self.plan);
         let source = &plan.source;
-        Ok(match &plan.access {
+        Ok(match access_of(&plan, self.way) {
+            Access::AnyOf(_) => Reading::Over,
             Access::All { backward } => {
                 let direction = direction(*backward);
                 let scan = run.connection.scan(&source.table, .., direction)?;
@@ -149,12 +156,16 @@ impl ScanRun {
                         settle(condition, run);
                     }
                 }
+                Reading::Over if self.way + 1 < ways(&self.plan.access).len() => {
+                    self.way += 1;
+                    self.reading = Reading::NotBegun;
+                }
                 Reading::Over => return Ok(false),
                 Reading::Range(scan) => {
                     if scan.next_batch(run.connection, &mut self.rows)? {
                         return Ok(true);
                     }
-                    self.reading = match (self.later.take(), &self.plan.access) {
+                    self.reading = match (self.later.take(), access_of(&self.plan, self.way)) {
                         (Some(later), Access::Range(range)) => {
                             Reading::Range(scan_range(&self.plan.source, range, later, run)?)
                         }
@@ -164,7 +175,7 @@ impl ScanRun {
                 Reading::Keys(keys) => match keys.next() {
                     None => self.reading = Reading::Over,
                     Some(key) => {
-                        self.rows = find(&self.plan, &key, run)?;
+                        self.rows = find(&self.plan, self.way, &key, run)?;
                         if !self.rows.is_empty() {
                             return Ok(true);
                         }
@@ -173,6 +184,31 @@ impl ScanRun {
             }
         }
     }
+}
+
+/// The ways of an access that has several.
+fn ways(access: &Access) -> &[Way] {
+    match access {
+        Access::AnyOf(ways) => ways,
+        _ => &[],
+    }
+}
+
+/// The access, or that of a way.
+fn access_of(plan: &Scan, way: usize) -> &Access {
+    ways(&plan.access)
+        .get(way)
+        .map_or(&plan.access, |way| &way.access)
+}
+
+/// Whether a row belongs to a way, and to none before it.
+fn is_of_way(ways: &[Way], at: usize, row: &[Datum], run: &mut Run<'_>) -> Result<bool> {
+    for (way, before) in ways.iter().take(at + 1).zip(0..) {
+        if is_true(&way.condition, row, run)? != (before == at) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn direction(backward: bool) -> Direction {
@@ -201,9 +237,9 @@ fn scan_range(
 }
 
 /// The rows whose key begins with values.
-fn find(plan: &Scan, key: &[Value], run: &mut Run<'_>) -> Result<Vec<Row>> {
+fn find(plan: &Scan, way: usize, key: &[Value], run: &mut Run<'_>) -> Result<Vec<Row>> {
     let source = &plan.source;
-    let index = match &plan.access {
+    let index = match access_of(plan, way) {
         Access::Keys { index, .. } | Access::Elements { index, .. } => index.as_deref(),
         _ => None,
     };
@@ -376,7 +412,9 @@ impl ScanRun {
             // Most rows that a condition leaves out cost no more than what it reads.
             let values = &mut self.values;
             read_columns(&self.plan.source, row, &self.tested, values, run)?;
-            if passes(self.condition.as_ref(), values, run)? {
+            if passes(self.condition.as_ref(), values, run)?
+                && is_of_way(ways(&self.plan.access), self.way, values, run)?
+            {
                 read_columns(&self.plan.source, row, &self.others, values, run)?;
                 return Ok(true);
             }
@@ -419,6 +457,7 @@ impl Operator for ScanRun {
 
     fn restart(&mut self, _: &mut Run<'_>) -> Result<()> {
         self.reading = Reading::NotBegun;
+        self.way = 0;
         self.later = None;
         self.rows.clear();
         self.next = 0;

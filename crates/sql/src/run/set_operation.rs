@@ -1,18 +1,23 @@
 //! `UNION`, `INTERSECT` and `EXCEPT`, with and without `ALL`.
 //!
-//! `UNION ALL` passes its inputs on one after the other, and `UNION` only rows that it meets for
-//! the first time. The others sort both inputs and count equal rows.
+//! `UNION ALL` passes its inputs on one after the other, or merges them if both are in an order.
+//! `UNION` passes on only rows that it meets for the first time. The others sort both inputs and
+//! count equal rows.
 
+use super::compare::{compare, keys_of};
 use super::unique::Unique;
 use super::{Operator, Row, Run, build};
 use crate::error::Result;
-use crate::plan::{Report, SetKind, SetOperation};
+use crate::plan::{Node, Report, SetKind, SetOperation, SortKey};
 use crate::sink::Batch;
 use sql_rows::{Order, Sorted, Sorter};
 use std::sync::Arc;
 
 /// The operator of a set operation.
 pub(super) fn build_operation(plan: &Arc<SetOperation>) -> Box<dyn Operator> {
+    if let Some(order) = &plan.order {
+        return Box::new(Merged::new(plan, order));
+    }
     let inputs = [build(&plan.left), build(&plan.right)];
     let plan = Arc::clone(plan);
     if plan.kind == SetKind::Union {
@@ -86,6 +91,109 @@ impl Operator for Union {
 
     fn report(&self) -> Option<Report> {
         self.unique.as_ref().map(Unique::report)
+    }
+}
+
+/// `UNION ALL` of inputs in an order, which its rows keep.
+struct Merged {
+    width: usize,
+    order: Vec<SortKey>,
+    inputs: Vec<Input>,
+    /// The keys of the next row of each input, the least ones last. Nothing before the first row.
+    heads: Option<Vec<(Row, usize)>>,
+}
+
+/// An input with rows of it, and the next one of these.
+struct Input {
+    rows: Box<dyn Operator>,
+    batch: Batch,
+    at: usize,
+}
+
+impl Merged {
+    fn new(plan: &SetOperation, order: &[SortKey]) -> Self {
+        let mut inputs = Vec::new();
+        add_inputs(plan, &mut inputs);
+        Self {
+            width: plan.left.width(),
+            order: order.to_vec(),
+            inputs,
+            heads: None,
+        }
+    }
+
+    /// Reads the next row of an input.
+    fn advance(
+        &mut self,
+        at: usize,
+        heads: &mut Vec<(Row, usize)>,
+        (run, room): (&mut Run<'_>, u64),
+    ) -> Result<()> {
+        let input = &mut self.inputs[at];
+        input.at += 1;
+        if input.at >= input.batch.len() {
+            input.at = 0;
+            input.batch.want(room);
+            input.rows.next(run, &mut input.batch)?;
+            run.check()?;
+            if input.batch.is_empty() {
+                return Ok(());
+            }
+        }
+        let keys = keys_of(&self.order, input.batch.row(input.at), run)?;
+        let is_later = |(other, _): &(Row, usize)| compare(&self.order, other, &keys).is_gt();
+        heads.insert(heads.partition_point(is_later), (keys, at));
+        Ok(())
+    }
+}
+
+/// The inputs of an operation, and of those in it that keep the same order.
+fn add_inputs(plan: &SetOperation, inputs: &mut Vec<Input>) {
+    for side in [&plan.left, &plan.right] {
+        match side {
+            Node::SetOperation(inner) if inner.order.is_some() => add_inputs(inner, inputs),
+            side => inputs.push(Input {
+                rows: build(side),
+                batch: Batch::default(),
+                at: 0,
+            }),
+        }
+    }
+}
+
+impl Operator for Merged {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        out.reset(self.width);
+        let room = out.room();
+        let mut heads = match self.heads.take() {
+            Some(heads) => heads,
+            None => {
+                let mut heads = Vec::with_capacity(self.inputs.len());
+                for at in 0..self.inputs.len() {
+                    self.advance(at, &mut heads, (run, room))?;
+                }
+                heads
+            }
+        };
+        while !out.is_full()
+            && let Some((_, at)) = heads.pop()
+        {
+            let input = &self.inputs[at];
+            out.push(input.batch.row(input.at).iter().cloned());
+            self.advance(at, &mut heads, (run, room))?;
+        }
+        self.heads = Some(heads);
+        Ok(())
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.heads = None;
+        for input in &mut self.inputs {
+            input.batch.reset(self.width);
+            input.at = 0;
+            input.rows.restart(run)?;
+        }
+        Ok(())
     }
 }
 

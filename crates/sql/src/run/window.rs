@@ -8,22 +8,22 @@
 use super::compare::compare;
 use super::evaluate::{all, with_types};
 use super::frame::{Frames, Partition, Seen};
-use super::{Operator, Row, Run, build, evaluate, is_true};
+use super::window_rows::WindowRows;
+use super::{Operator, Row, Run, evaluate, is_true};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateFunction, OverWindow, Window, WindowCall};
 use crate::sink::Batch;
 use crate::types::Datum;
 use crate::types::aggregate::Accumulator;
 use crate::types::window::WindowFunction;
-use sql_rows::{Order, SegmentCache, Sorted, Sorter, Store};
+use sql_rows::{SegmentCache, Store};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) struct WindowRun {
     plan: Arc<Window>,
-    input: Box<dyn Operator>,
-    sorted: Option<Sorted>,
+    rows: WindowRows,
     /// The first row of the next partition.
     next: Option<Row>,
     results: Option<Results>,
@@ -41,56 +41,19 @@ impl WindowRun {
     pub(super) fn new(plan: &Arc<Window>) -> Self {
         Self {
             plan: Arc::clone(plan),
-            input: build(&plan.input),
-            sorted: None,
+            rows: WindowRows::new(plan),
             next: None,
             results: None,
         }
     }
 
-    /// Sorts the rows, which have the values of the partition and of the order's keys after them.
-    fn sort(&mut self, run: &mut Run<'_>) -> Result<Sorted> {
-        let plan = &self.plan;
-        let first = plan.input.width();
-        let order_at = first + plan.partition.len();
-        let partition = (first..order_at).map(Order::ascending);
-        let keys = plan.order.iter().zip(order_at..);
-        let keys = keys.map(|(key, column)| Order {
-            column,
-            descends: key.descends,
-            nulls_first: key.nulls_first,
-        });
-        let order = partition.chain(keys).collect();
-        let mut sorter = Sorter::new(order, run.state.memory.share());
-        let mut batch = Batch::default();
-        loop {
-            self.input.next(run, &mut batch)?;
-            if batch.is_empty() {
-                return sorter.finish(&mut || run.check());
-            }
-            run.check()?;
-            for mut row in batch.drain() {
-                let mut values = all(&plan.partition, &row, run)?;
-                for key in &plan.order {
-                    values.push(evaluate(&key.expression, &row, run)?);
-                }
-                row.append(&mut values);
-                sorter.push(row)?;
-            }
-        }
-    }
-
     /// Computes the functions of the next partition; none if there is no more.
-    fn next_partition(
-        &mut self,
-        sorted: &mut Sorted,
-        run: &mut Run<'_>,
-    ) -> Result<Option<Results>> {
+    fn next_partition(&mut self, run: &mut Run<'_>) -> Result<Option<Results>> {
         let plan = Arc::clone(&self.plan);
         let first = plan.input.width();
         let keys_at = first + plan.partition.len();
         let mut next = match self.next.take() {
-            None => sorted.next_row()?,
+            None => self.rows.next_row(run)?,
             next => next,
         };
         let Some(mut last) = next.clone() else {
@@ -116,7 +79,7 @@ impl WindowRun {
             if partition.len().is_multiple_of(1024) {
                 run.check()?;
             }
-            next = sorted.next_row()?;
+            next = self.rows.next_row(run)?;
         }
         let mut columns = Vec::with_capacity(plan.calls.len());
         for call in &plan.calls {
@@ -430,10 +393,6 @@ impl<'w> Moving<'w> {
 
 impl Operator for WindowRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        let mut sorted = match self.sorted.take() {
-            Some(sorted) => sorted,
-            None => self.sort(run)?,
-        };
         let width = self.plan.input.width();
         out.reset(width + self.plan.calls.len());
         while !out.is_full() {
@@ -445,19 +404,17 @@ impl Operator for WindowRun {
             }
             // The memory of the last partition is for the next one.
             self.results = None;
-            self.results = self.next_partition(&mut sorted, run)?;
+            self.results = self.next_partition(run)?;
             if self.results.is_none() {
                 break;
             }
         }
-        self.sorted = Some(sorted);
         Ok(())
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.sorted = None;
         self.next = None;
         self.results = None;
-        self.input.restart(run)
+        self.rows.restart(run)
     }
 }

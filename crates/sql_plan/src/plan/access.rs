@@ -4,17 +4,33 @@
 //! equality, with the elements of an array, or as an end of a range. Equality takes the condition's
 //! place; ranges are tested again on the rows, because long texts and NULLs are not exactly where
 //! the keys say.
+//!
+//! The branches of an `OR` may have an index each: the rows of each branch are looked up then.
+//!
+//! ```text
+//! a = 1 OR (b = 2 AND c > 3)   rows by an index of a, then rows by an index of b
+//! ```
+//!
+//! A row for which several branches are true is found by several ways, and belongs to the first of
+//! them. So each way tests its branch and those before it, and nothing has to keep the rows that
+//! were found.
 
 use super::computed::{computed, is_never_null, seen};
 use super::estimate::{LOOK_UP, touched_by};
 use super::expression::{Expr, Quantified};
-use super::node::{Access, Bound, KeyRange, Node, Nulls, Scan, Source, System};
-use super::selectivity::{share_of, share_of_index, share_of_value};
+use super::node::{Access, Bound, KeyRange, Node, Nulls, Scan, Source, System, Way};
+use super::selectivity::{rows_of, share_of, share_of_index, share_of_value};
 use crate::types::cast::CastContext;
 use crate::types::function::like::beginning;
 use crate::types::operator::commutator;
 use crate::types::{Datum, Kind, Type, storage};
 use std::sync::Arc;
+
+/// Most branches: a row is tested for those before its own.
+const BRANCHES_MAX: usize = 64;
+
+/// Rows of a table that it may get in the life of a plan.
+const SMALL: f64 = 1000.0;
 
 /// An index, or the primary key.
 struct Candidate {
@@ -23,7 +39,7 @@ struct Candidate {
     is_unique: bool,
 }
 
-/// A way, its worth, and the conditions that it ensures.
+/// An access, its worth, and the conditions that it ensures.
 struct Choice {
     access: Access,
     worth: u32,
@@ -36,9 +52,24 @@ struct Choice {
 pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
     let own = scan.condition.take().map(Expr::conjuncts);
     let conditions: Vec<Expr> = own.unwrap_or_default().into_iter().chain(others).collect();
+    let (access, ensured) = match best_of(scan, &conditions, true) {
+        Some((_, best)) => (best.access, best.ensured),
+        None => (Access::All { backward: false }, Vec::new()),
+    };
+    scan.condition = rest_of(&conditions, &ensured);
+    scan.access = access;
+}
+
+/// The access by indexes with the fewest rows to look at, and their number. The branches of an `OR`
+/// may each have their own.
+fn best_of(scan: &mut Scan, conditions: &[Expr], by_branches: bool) -> Option<(f64, Choice)> {
+    let mut all = choices(&scan.source, conditions);
+    if by_branches {
+        all.extend(choices_by_branches(scan, conditions));
+    }
     let mut best: Option<(f64, Choice)> = None;
-    for choice in choices(&scan.source, &conditions) {
-        scan.condition = rest_of(&conditions, &choice.ensured);
+    for choice in all {
+        scan.condition = rest_of(conditions, &choice.ensured);
         scan.access = choice.access.clone();
         let touched = touched_by(scan);
         let is_better = best.as_ref().is_none_or(|(least, best)| {
@@ -49,12 +80,7 @@ pub(super) fn choose(scan: &mut Scan, others: Vec<Expr>) {
             best = Some((touched, choice));
         }
     }
-    let (access, ensured) = match best {
-        Some((_, best)) => (best.access, best.ensured),
-        None => (Access::All { backward: false }, Vec::new()),
-    };
-    scan.condition = rest_of(&conditions, &ensured);
-    scan.access = access;
+    best
 }
 
 /// The scan by each index, and by the primary key, as far as its conditions give a range there; all
@@ -567,4 +593,70 @@ fn by_rows(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Optio
             ensured,
         })
     })
+}
+
+/// The ways by the branches of each `OR`, where they look at few rows.
+fn choices_by_branches(scan: &Scan, conditions: &[Expr]) -> Vec<Choice> {
+    let all = 0..conditions.len();
+    all.filter_map(|at| of_condition(scan, conditions, at))
+        .collect()
+}
+
+/// The scan of one way alone.
+pub(super) fn alone(scan: &Scan, way: &Way) -> Scan {
+    let others = scan.condition.clone();
+    let conditions = std::iter::once(way.condition.clone()).chain(others);
+    Scan {
+        access: way.access.clone(),
+        condition: Some(Expr::all(conditions.flat_map(Expr::conjuncts).collect())),
+        ..scan.clone()
+    }
+}
+
+fn of_condition(scan: &Scan, conditions: &[Expr], at: usize) -> Option<Choice> {
+    let condition = &conditions[at];
+    let source = &scan.source;
+    // A comparison of rows is a range of one index, whose order may be of use.
+    let is_range = end(&|at| source.column_type(at), condition).is_some();
+    let Expr::Or(parts) = condition else {
+        return None;
+    };
+    if is_range || Expr::has_query(condition) || Expr::has_volatile(condition) {
+        return None;
+    }
+    let mut branches = Vec::new();
+    flatten(parts, &mut branches);
+    if branches.len() > BRANCHES_MAX {
+        return None;
+    }
+    let others = conditions.iter().enumerate().filter(|(own, _)| *own != at);
+    let others: Vec<Expr> = others.map(|(_, other)| other.clone()).collect();
+    let (mut ways, mut touched) = (Vec::with_capacity(branches.len()), 0.0);
+    for branch in branches {
+        let mut own = branch.clone().conjuncts();
+        own.extend(others.iter().cloned());
+        let mut alone = scan.clone();
+        let (rows, best) = best_of(&mut alone, &own, false)?;
+        touched += 1.0 + rows;
+        ways.push(Way {
+            access: best.access,
+            condition: branch.clone(),
+        });
+    }
+    let is_few = touched * LOOK_UP < rows_of(source).max(SMALL);
+    is_few.then(|| Choice {
+        access: Access::AnyOf(ways),
+        worth: 0,
+        ensured: vec![at],
+    })
+}
+
+/// The branches of an `OR`, and those of its own branches.
+fn flatten<'e>(parts: &'e [Expr], branches: &mut Vec<&'e Expr>) {
+    for part in parts {
+        match part {
+            Expr::Or(inner) => flatten(inner, branches),
+            other => branches.push(other),
+        }
+    }
 }

@@ -140,7 +140,12 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
     value.renumber(&mut |at| first + at);
     let calls = aggregate.calls.clone();
     Some(Groups {
-        aggregate: Aggregate { input, keys, calls },
+        aggregate: Aggregate {
+            input,
+            keys,
+            calls,
+            is_ordered: false,
+        },
         equalities,
         value,
     })

@@ -78,6 +78,12 @@ fn found(scan: &Scan) -> f64 {
             prefix,
             array,
         } => (index, prefix.len() + 1, elements_of(array)),
+        Access::AnyOf(ways) => {
+            let branches = ways.iter().map(|way| way.condition.clone());
+            let any = Expr::Or(branches.collect());
+            let share = share_of(&seen_by_all(&scan.source, &any), &scan.source);
+            return (rows * share).max(1.0);
+        }
     };
     let columns = access::columns_of(&scan.source, index.as_deref());
     if width == columns.len() && access::is_unique_key(&scan.source, index.as_deref()) {
@@ -146,6 +152,10 @@ fn cost(node: &mut Node) -> f64 {
 
 /// About the number of rows that a scan looks at.
 pub(super) fn touched_by(scan: &Scan) -> f64 {
+    if let Access::AnyOf(ways) = &scan.access {
+        let each = ways.iter().map(|way| touched_by(&access::alone(scan, way)));
+        return each.sum();
+    }
     let found = found(scan);
     let (Access::Range(range), Some(condition)) = (&scan.access, &scan.condition) else {
         return found;

@@ -5,13 +5,14 @@
 //! on, so both are merged into the node below them. There are no costs: the planner compares
 //! numbers of rows.
 
+use super::access;
 use super::counters::{Counters, Report, Work};
 use super::estimate::estimate;
 use super::expression::Expr;
 use super::modify::{Change, Modify};
 use super::node::{
     Access, Aggregate, AggregateCall, Counted, Join, JoinKind, JoinMethod, KeyRange, Node, Nulls,
-    OverWindow, Scan, SetKind, SetOperation, Shared, Source, System, Window,
+    OverWindow, Scan, SetKind, SetOperation, Shared, Source, System, Way, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
 use crate::print::quoted;
@@ -314,20 +315,22 @@ impl<'e> Explainer<'e> {
         found.cloned().unwrap_or_else(|| "primary".to_owned())
     }
 
-    fn scan(&mut self, scan: &Scan) -> Explained {
-        let source = &scan.source;
-        let names = self.columns(source);
-        let (index, condition) = match &scan.access {
-            Access::All { .. } => (None, None),
+    /// The index of an access, and the condition that it ensures.
+    fn access<'a>(
+        &mut self,
+        source: &Source,
+        access: &'a Access,
+        names: &[String],
+    ) -> (Option<&'a Option<String>>, Option<String>) {
+        match access {
+            Access::All { .. } | Access::AnyOf(_) => (None, None),
             Access::Range(range) => {
-                let condition = self.range(source, range, &names);
+                let condition = self.range(source, range, names);
                 (Some(&range.index), Some(condition))
             }
             Access::Keys { index, keys } => {
                 let columns = key_columns(source, index.as_deref());
-                let keys = keys
-                    .iter()
-                    .map(|key| self.equalities(&columns, key, &names));
+                let keys = keys.iter().map(|key| self.equalities(&columns, key, names));
                 let keys: Vec<String> = keys.map(|key| key.join(" AND ")).collect();
                 (Some(index), Some(format!("({})", keys.join(") OR ("))))
             }
@@ -337,23 +340,66 @@ impl<'e> Explainer<'e> {
                 array,
             } => {
                 let columns = key_columns(source, index.as_deref());
-                let mut parts = self.equalities(&columns, prefix, &names);
+                let mut parts = self.equalities(&columns, prefix, names);
                 let next = columns.get(prefix.len()).and_then(|at| names.get(*at));
                 let next = next.map_or("?", String::as_str);
-                let array = self.text(array, &names);
+                let array = self.text(array, names);
                 parts.push(format!("({next} = ANY ({array}))"));
                 (Some(index), Some(all_of(parts)))
             }
+        }
+    }
+
+    /// A scan by several ways, as PostgreSQL shows it.
+    fn any_of(&mut self, scan: &Scan, ways: &[Way], names: Vec<String>) -> Explained {
+        let source = &scan.source;
+        let each = ways.iter().map(|way| {
+            let (index, condition) = self.access(source, &way.access, &names);
+            let index = index.and_then(Option::as_deref);
+            let about = format!(" on {}", self.index_name(source, index));
+            Explained {
+                about,
+                fields: condition
+                    .into_iter()
+                    .map(|one| ("Index Cond", one))
+                    .collect(),
+                rows: estimate(&access::alone(scan, way).into()),
+                ..leaf("Bitmap Index Scan", Vec::new())
+            }
+        });
+        let either = Explained {
+            inputs: each.collect(),
+            ..leaf("BitmapOr", Vec::new())
         };
+        let branches = ways.iter().map(|way| way.condition.clone());
+        let mut fields = vec![(
+            "Recheck Cond",
+            self.text(&Expr::Or(branches.collect()), &names),
+        )];
+        if let Some(condition) = &scan.condition {
+            fields.push(("Filter", self.text(condition, &names)));
+        }
+        Explained {
+            about: format!(" on {}", scan_name(scan)),
+            fields,
+            inputs: vec![either],
+            ..leaf("Bitmap Heap Scan", names)
+        }
+    }
+
+    fn scan(&mut self, scan: &Scan) -> Explained {
+        let source = &scan.source;
+        let names = self.columns(source);
+        if let Access::AnyOf(ways) = &scan.access {
+            return self.any_of(scan, ways, names);
+        }
+        let (index, condition) = self.access(source, &scan.access, &names);
         let is_backward = match &scan.access {
             Access::All { backward } => *backward,
             Access::Range(range) => range.backward,
             _ => false,
         };
-        let name = match &scan.alias {
-            Some(alias) => format!("{} {}", quoted(&source.name), quoted(alias)),
-            None => quoted(&source.name),
-        };
+        let name = scan_name(scan);
         let mut explained = match index {
             None => Explained {
                 about: format!(" on {name}"),
@@ -506,7 +552,8 @@ impl<'e> Explainer<'e> {
         if keys.is_empty() {
             return above("Aggregate", names, input);
         }
-        let kind = match plan.calls.iter().any(AggregateCall::keeps_rows) {
+        let keeps_rows = plan.calls.iter().any(AggregateCall::keeps_rows);
+        let kind = match plan.is_ordered || keeps_rows {
             true => "GroupAggregate",
             false => "HashAggregate",
         };
@@ -524,7 +571,14 @@ impl<'e> Explainer<'e> {
             };
             names.push(format!("{name}({arguments}) OVER (?)"));
         }
-        above("WindowAgg", names, input)
+        let about = plan.stop.as_ref().map(|stop| {
+            let name = &names[plan.input.width() + stop.call];
+            format!("({name} <= {})", self.text(&stop.last, &names))
+        });
+        let mut explained = above("WindowAgg", names, input);
+        let about = about.map(|about| ("Run Condition", about));
+        explained.fields.extend(about);
+        explained
     }
 
     fn set_operation(&mut self, plan: &SetOperation) -> Explained {
@@ -534,6 +588,11 @@ impl<'e> Explainer<'e> {
         both.rows += right.rows;
         both.inputs.push(right);
         let all = if plan.all { " All" } else { "" };
+        if let Some(order) = &plan.order {
+            let order = self.order(order, &names);
+            "Merge Append".clone_into(&mut both.kind);
+            return with("Sort Key", order, both);
+        }
         match (plan.kind, plan.all) {
             (SetKind::Union, true) => both,
             (SetKind::Union, false) => {
@@ -552,7 +611,15 @@ impl<'e> Explainer<'e> {
     }
 }
 
-/// Positions of the columns of an index, or of the primary key.
+/// The name of a table, and the one that it has in the statement.
+fn scan_name(scan: &Scan) -> String {
+    let name = quoted(&scan.source.name);
+    match &scan.alias {
+        Some(alias) => format!("{name} {}", quoted(alias)),
+        None => name,
+    }
+}
+
 /// All of some conditions, as PostgreSQL writes them.
 fn all_of(mut parts: Vec<String>) -> String {
     match parts.len() {
@@ -562,6 +629,7 @@ fn all_of(mut parts: Vec<String>) -> String {
     }
 }
 
+/// Positions of the columns of an index, or of the primary key.
 fn key_columns(source: &Source, index: Option<&str>) -> Vec<usize> {
     match index {
         None => source.key.to_vec(),

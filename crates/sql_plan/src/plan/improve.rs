@@ -23,6 +23,7 @@ use super::outer::reduce;
 use super::postpone::postponed;
 use super::prune::prune;
 use super::side::{Side, deeper, shifted, side};
+use super::stop::stop_of;
 use super::unnest::unnest;
 use super::{Plan, PointPlan};
 use std::collections::BTreeMap;
@@ -552,6 +553,7 @@ fn push_window(mut window: Window, conditions: Vec<Expr>) -> Node {
     let goes = |one: &Expr| is_over(one, &window.partition);
     let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(goes);
     window.input = push(window.input, down);
+    window.stop = stop_of(&window, &stay);
     tested(window.into(), stay)
 }
 

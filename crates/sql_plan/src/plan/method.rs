@@ -20,23 +20,53 @@ pub(super) fn with_method(join: Join, push: Push) -> Node {
         return join.into();
     }
     if join.kind == JoinKind::Inner && join.right.reads_round() && join.left.is_fixed() {
-        return round_first(join, push);
+        // The other side is the one that is kept between rounds, or looked up.
+        return right_first(join, push);
+    }
+    if is_looked_up_from_right(&join) {
+        return right_first(join, push);
     }
     chosen(join, push)
 }
 
-/// The join with the rows of a round on its left, so that the other side is the one that is kept
-/// between rounds, or looked up.
-fn round_first(mut join: Join, push: Push) -> Node {
-    let types = types_of(&join.left).zip(types_of(&join.right));
-    let Some((left, right)) = types else {
-        return chosen(join, push);
-    };
-    let (before, after) = (left.len(), right.len());
+/// Whether only the left side can be looked up by the other one's rows, and no equality makes a
+/// table of hashes.
+fn is_looked_up_from_right(join: &Join) -> bool {
+    let conditions = join
+        .condition
+        .clone()
+        .map_or_else(Vec::new, Expr::conjuncts);
+    let width = join.left.width();
+    if join.kind != JoinKind::Inner
+        || !matches!(join.left, Node::Scan(_))
+        || conditions.iter().any(|one| equality(one, width).is_some())
+        || by_range(join, &mut conditions.clone()).is_some()
+    {
+        return false;
+    }
+    let swapped = swapped(join.clone());
+    let conditions = swapped.condition.clone().map(Expr::conjuncts);
+    by_range(&swapped, &mut conditions.unwrap_or_default()).is_some()
+}
+
+/// The join with its sides exchanged.
+fn swapped(mut join: Join) -> Join {
+    let (before, after) = (join.left.width(), join.right.width());
     if let Some(condition) = &mut join.condition {
         condition.renumber(&mut |at| if at < before { at + after } else { at - before });
     }
     std::mem::swap(&mut join.left, &mut join.right);
+    join
+}
+
+/// The join with its right rows on the left, under a projection that puts its columns back.
+fn right_first(join: Join, push: Push) -> Node {
+    let types = types_of(&join.left).zip(types_of(&join.right));
+    let Some((left, right)) = types else {
+        return chosen(join, push);
+    };
+    let after = right.len();
+    let join = swapped(join);
     let columns = left.into_iter().enumerate();
     let columns = columns.map(|(at, data_type)| Expr::Column(after + at, data_type));
     let others = right.into_iter().enumerate();

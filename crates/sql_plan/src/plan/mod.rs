@@ -10,9 +10,11 @@
 //! | `unnest`, `decorrelate` | conditions become joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `rerun`, `side`, `join_order` | indexes of scans, and joins |
+//! | `stop` | windows of which the first rows are wanted |
 //! | `outer` | outer joins that are inner ones |
 //! | `postpone` | expressions that are computed after the limit |
 //! | `computed`, `implies`, `nulls`, `mutable` | indexes of expressions, or of a part of the rows |
+//! | `arithmetic` | expressions over whole columns |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
 //! | `explain`, `print` | descriptions of plans |
 //! | `counted`, `counters` | the work of operators |
@@ -20,6 +22,7 @@
 //! | `cache` | plans of statements that differ in their literals |
 
 mod access;
+mod arithmetic;
 mod cache;
 mod collation;
 mod computed;
@@ -54,10 +57,12 @@ mod prune;
 mod rerun;
 mod selectivity;
 mod side;
+mod stop;
 mod unnest;
 mod used;
 mod walk;
 
+pub use arithmetic::column_of_rows;
 pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
 pub use counted::Counting;
 pub use counters::{Report, Work};
@@ -73,8 +78,8 @@ pub use node::{
     Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, ComputedIndex, ComputedKey,
     Counted, Distinct, Excluded, FamilyMember, Filter, Frame, FrameEnd, FrameUnit, Functions, Join,
     JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, Nulls, OverWindow, Project,
-    Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, TableRows,
-    Values, Wanted, Window, WindowCall, Working,
+    Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, Stop, System, TableRows,
+    Values, Wanted, Way, Window, WindowCall, Working,
 };
 
 pub use outer::JoinedRows;

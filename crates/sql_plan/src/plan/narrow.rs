@@ -86,7 +86,9 @@ pub(super) fn narrow(node: &mut Node) {
 }
 
 fn narrow_aggregate(aggregate: &mut Aggregate) {
-    let Aggregate { input, keys, calls } = aggregate;
+    let Aggregate {
+        input, keys, calls, ..
+    } = aggregate;
     let mut parts: Vec<&mut Expr> = keys.iter_mut().collect();
     for call in calls {
         parts.extend(call.arguments.iter_mut().chain(&mut call.filter));

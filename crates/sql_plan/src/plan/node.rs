@@ -181,6 +181,17 @@ pub enum Access {
         /// The array, which does not read the table's row.
         array: Expr,
     },
+    /// Rows for which the condition of one of several ways is true, each once.
+    AnyOf(Vec<Way>),
+}
+
+/// A way to the rows for which a branch of an `OR` is true.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The access, which finds all of them, and perhaps others.
+    pub access: Access,
+    /// The branch. A row belongs to the first way for whose branch it is true.
+    pub condition: Expr,
 }
 
 /// A range of an index.
@@ -357,6 +368,8 @@ pub struct Aggregate {
     pub keys: Vec<Expr>,
     /// Aggregates over each group; the other columns.
     pub calls: Vec<AggregateCall>,
+    /// Whether the rows of a group come one after the other.
+    pub is_ordered: bool,
 }
 
 /// An aggregate that the binder has chosen.
@@ -405,6 +418,19 @@ pub struct Window {
     pub order: Vec<SortKey>,
     /// The functions, each a further column.
     pub calls: Vec<WindowCall>,
+    /// Whether the rows come partition after partition, each in the order.
+    pub is_ordered: bool,
+    /// The rows of a partition that are wanted, if these are the first ones.
+    pub stop: Option<Stop>,
+}
+
+/// The end of what is wanted of a partition: a number that grows from row to row.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// The function whose values are these numbers.
+    pub call: usize,
+    /// The greatest number that is wanted. It reads no row.
+    pub last: Expr,
 }
 
 /// A window function with its frame.
@@ -505,7 +531,8 @@ pub struct Sort {
     pub wanted: Option<Wanted>,
     /// If the rows come in the order of an index, the bytes by which it orders contents, for each
     /// key; none for a key that it orders by all of them. Only rows that share so many bytes of
-    /// longer contents are in no order among them.
+    /// longer contents are in no order among them. With no bytes, rows that share all
+    /// keys before are in no order.
     pub presorted: Option<Vec<Option<usize>>>,
 }
 
@@ -562,6 +589,8 @@ pub struct SetOperation {
     pub left: Node,
     /// The second input.
     pub right: Node,
+    /// The order of both inputs, if the rows of a `UNION ALL` are to keep it.
+    pub order: Option<Vec<SortKey>>,
 }
 
 /// A query of `WITH`, which runs once for all of its uses.

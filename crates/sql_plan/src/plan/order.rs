@@ -17,8 +17,8 @@ use super::estimate::{LOOK_UP, different, estimate, touched_by};
 use super::expression::Expr;
 use super::method::by_index_for;
 use super::node::{
-    Access, Aggregate, Join, JoinKind, JoinMethod, KeyRange, Limit, Node, Nulls, Scan, Sort,
-    SortKey, Source, Wanted,
+    Access, Aggregate, Distinct, Join, JoinKind, JoinMethod, KeyRange, Limit, Node, Nulls, Scan,
+    SetKind, Sort, SortKey, Source, Wanted, Window,
 };
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
@@ -48,6 +48,13 @@ pub(super) fn use_orders(node: &mut Node) {
         if sort.presorted.as_ref().is_some_and(is_exact) {
             *node = std::mem::replace(&mut sort.input, Node::nothing());
         }
+    } else if let Node::Aggregate(aggregate) = node
+        && !aggregate.keys.is_empty()
+    {
+        // One that is in order already stays so.
+        if !aggregate.is_ordered {
+            give_order(node, &[], None);
+        }
     } else if let Node::Aggregate(aggregate) = node {
         if (2..=ENDS_MAX).contains(&aggregate.calls.len()) {
             if let Some(ends) = read_ends(aggregate) {
@@ -63,6 +70,11 @@ pub(super) fn use_orders(node: &mut Node) {
         let skipped = limit.offset.clone();
         let wanted = Some(Wanted { count, skipped }.rows());
         give_order(&mut Arc::make_mut(limit).input, &[], wanted);
+    }
+    if let Node::Window(window) = node
+        && !window.is_ordered
+    {
+        give_order(node, &[], None);
     }
     if let Node::Join(join) = node
         && let JoinMethod::Hash { equalities, .. } = &mut Arc::make_mut(join).method
@@ -103,6 +115,7 @@ fn read_ends(aggregate: &Aggregate) -> Option<Node> {
             input: input.clone(),
             keys: aggregate.keys.clone(),
             calls: vec![call.clone()],
+            is_ordered: false,
         };
         read_end(&mut one).then(|| Node::from(one))
     });
@@ -147,18 +160,11 @@ fn read_end(aggregate: &mut Aggregate) -> bool {
     };
     let mut input = std::mem::replace(&mut aggregate.input, Node::nothing());
     let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
-    if !is_exact(&presorted) {
-        input = Sort {
-            input,
-            keys,
-            wanted: Some(Wanted {
-                count: one.clone(),
-                skipped: None,
-            }),
-            presorted: Some(presorted),
-        }
-        .into();
-    }
+    let wanted = Wanted {
+        count: one.clone(),
+        skipped: None,
+    };
+    input = exactly(input, keys, Some(presorted), Some(wanted));
     aggregate.input = Limit {
         input,
         count: Some(one),
@@ -167,6 +173,25 @@ fn read_end(aggregate: &mut Aggregate) -> bool {
     }
     .into();
     true
+}
+
+/// Rows that are in an order as far as an index has it, in all of the order.
+fn exactly(
+    input: Node,
+    keys: Vec<SortKey>,
+    presorted: Option<Presorted>,
+    wanted: Option<Wanted>,
+) -> Node {
+    if presorted.as_ref().is_some_and(is_exact) {
+        return input;
+    }
+    Sort {
+        input,
+        keys,
+        wanted,
+        presorted,
+    }
+    .into()
 }
 
 /// Whether a scan finds one row at most.
@@ -180,6 +205,9 @@ fn is_read_once(node: &Node) -> bool {
 /// Makes a node give its rows in an order, so many of them if not all are wanted; none, and nothing
 /// has changed, if it cannot.
 fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> Option<Presorted> {
+    if keys.is_empty() && has_order(node) {
+        return Some(Vec::new());
+    }
     match node {
         Node::Scan(_) if keys.is_empty() => Some(Vec::new()),
         Node::Scan(scan) => {
@@ -191,30 +219,39 @@ fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> Option<
             let wanted = wanted.map(|rows| rows * FILTERED);
             give_order(&mut Arc::make_mut(plan).input, keys, wanted)
         }
-        Node::Distinct(plan) if plan.on.is_none() => {
-            let width = plan.input.width();
-            let place = |key: &SortKey| match &key.expression {
-                Expr::Column(at, _) => Some(*at),
-                _ => None,
-            };
-            let places: Vec<usize> = keys.iter().filter_map(place).collect();
-            if !(0..width).all(|at| places.contains(&at)) {
-                return None;
-            }
-            let values = places.iter().map(|&at| different(&plan.input, at));
-            let values: Option<Vec<f64>> = values.collect();
-            let rows = estimate(&plan.input);
-            let each = rows / values?.iter().product::<f64>().min(rows);
-            let mut input = plan.input.clone();
-            let presorted = give_order(&mut input, keys, wanted.map(|wanted| wanted * each))?;
-            if !is_exact(&presorted) {
-                return None;
-            }
-            // Equal rows come one after the other.
+        Node::Distinct(plan) if plan.on.is_none() => distinct_in_order(plan, keys, wanted),
+        Node::Aggregate(plan) if !plan.keys.is_empty() => {
+            let (input, order) = groups_in_order(plan, keys, wanted)?;
             let plan = Arc::make_mut(plan);
             plan.input = input;
-            plan.on = Some(keys.iter().map(|key| key.expression.clone()).collect());
-            Some(presorted)
+            plan.is_ordered = true;
+            Some(vec![None; order])
+        }
+        Node::Window(plan) => {
+            let input = window_in_order(plan, keys, wanted)?;
+            let plan = Arc::make_mut(plan);
+            plan.input = input;
+            plan.is_ordered = true;
+            Some(vec![None; keys.len()])
+        }
+        // Any order will do, so its own will.
+        Node::Sort(plan) if keys.is_empty() && plan.wanted.is_none() => {
+            let mut input = plan.input.clone();
+            let presorted = give_order(&mut input, &plan.keys, wanted)?;
+            *node = exactly(input, plan.keys.clone(), Some(presorted), None);
+            Some(Vec::new())
+        }
+        Node::Distinct(plan) if keys.is_empty() && plan.on.is_some() => {
+            let wanted = wanted.map(|rows| rows * FILTERED);
+            give_order(&mut Arc::make_mut(plan).input, keys, wanted)
+        }
+        Node::SetOperation(plan) if plan.kind == SetKind::Union && plan.all => {
+            let sides = [&plan.left, &plan.right];
+            let [left, right] = sides_in_order(sides, keys, wanted)?;
+            let plan = Arc::make_mut(plan);
+            (plan.left, plan.right) = (left, right);
+            plan.order = (!keys.is_empty()).then(|| keys.to_vec());
+            Some(vec![None; keys.len()])
         }
         Node::Project(plan) if !plan.has_sets => {
             let below = keys.iter().map(|key| match &key.expression {
@@ -227,30 +264,202 @@ fn give_order(node: &mut Node, keys: &[SortKey], wanted: Option<f64>) -> Option<
             let below: Option<Vec<SortKey>> = below.collect();
             give_order(&mut Arc::make_mut(plan).input, &below?, wanted)
         }
-        Node::Join(join) => {
-            let width = join.left.width();
-            let is_left = |key: &SortKey| key.expression.columns_are_below(width);
-            let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
-            if !keeps_order || !keys.iter().all(is_left) {
-                return None;
-            }
-            let wanted = wanted.map(|rows| rows * left_rows_for_one(join));
-            // Look-ups read the left rows one after the other; a table of hashes that is too large
-            // puts them into files.
-            let looked_up = match &join.method {
-                JoinMethod::Lateral => None,
-                _ => Some(by_index_for(join, wanted?)?),
-            };
-            let join = Arc::make_mut(join);
-            let presorted = give_order(&mut join.left, keys, wanted)?;
-            if let Some(looked_up) = looked_up {
-                join.right = looked_up;
-                join.method = JoinMethod::Lateral;
-            }
-            Some(presorted)
-        }
+        Node::Join(join) => join_in_order(join, keys, wanted),
         _ => None,
     }
+}
+
+/// Whether a node gives its rows in an order that somebody may have asked for.
+fn has_order(node: &Node) -> bool {
+    match node {
+        Node::Aggregate(plan) => plan.is_ordered,
+        Node::Window(plan) => plan.is_ordered,
+        Node::SetOperation(plan) => plan.order.is_some(),
+        _ => false,
+    }
+}
+
+/// As [`give_order`], of rows without repetitions.
+fn distinct_in_order(
+    plan: &mut Arc<Distinct>,
+    keys: &[SortKey],
+    wanted: Option<f64>,
+) -> Option<Presorted> {
+    let width = plan.input.width();
+    let place = |key: &SortKey| match &key.expression {
+        Expr::Column(at, _) => Some(*at),
+        _ => None,
+    };
+    let places: Vec<usize> = keys.iter().filter_map(place).collect();
+    if !(0..width).all(|at| places.contains(&at)) {
+        return None;
+    }
+    let values = places.iter().map(|&at| different(&plan.input, at));
+    let values: Option<Vec<f64>> = values.collect();
+    let rows = estimate(&plan.input);
+    let each = rows / values?.iter().product::<f64>().min(rows);
+    let mut input = plan.input.clone();
+    let presorted = give_order(&mut input, keys, wanted.map(|wanted| wanted * each))?;
+    if !is_exact(&presorted) {
+        return None;
+    }
+    // Equal rows come one after the other.
+    let plan = Arc::make_mut(plan);
+    plan.input = input;
+    plan.on = Some(keys.iter().map(|key| key.expression.clone()).collect());
+    Some(presorted)
+}
+
+/// As [`give_order`], of a join whose left rows have the keys.
+fn join_in_order(join: &mut Arc<Join>, keys: &[SortKey], wanted: Option<f64>) -> Option<Presorted> {
+    let width = join.left.width();
+    let is_left = |key: &SortKey| key.expression.columns_are_below(width);
+    let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
+    if !keeps_order || !keys.iter().all(is_left) {
+        return None;
+    }
+    let wanted = wanted.map(|rows| rows * left_rows_for_one(join));
+    // Look-ups read the left rows one after the other; a table of hashes that is too large
+    // puts them into files.
+    let looked_up = match &join.method {
+        JoinMethod::Lateral => None,
+        _ => Some(by_index_for(join, wanted?)?),
+    };
+    let join = Arc::make_mut(join);
+    let presorted = give_order(&mut join.left, keys, wanted)?;
+    if let Some(looked_up) = looked_up {
+        join.right = looked_up;
+        join.method = JoinMethod::Lateral;
+    }
+    Some(presorted)
+}
+
+/// The input of groups in an order that has the rows of each group together, and begins with one of
+/// the groups.
+fn groups_in_order(
+    plan: &Aggregate,
+    keys: &[SortKey],
+    wanted: Option<f64>,
+) -> Option<(Node, usize)> {
+    let mut places = Vec::with_capacity(plan.keys.len());
+    let mut order = Vec::with_capacity(plan.keys.len());
+    for key in keys {
+        let Expr::Column(at, _) = key.expression else {
+            return None;
+        };
+        places.push(at);
+        order.push(SortKey {
+            expression: plan.keys.get(at)?.clone(),
+            ..key.clone()
+        });
+    }
+    let descends = keys.first().is_some_and(|key| key.descends);
+    let rest = plan.keys.iter().enumerate();
+    let rest = rest.filter(|(at, _)| !places.contains(at));
+    order.extend(rest.map(|(_, expression)| SortKey {
+        expression: expression.clone(),
+        descends,
+        // As an index has them.
+        nulls_first: !descends,
+    }));
+    let mut input = plan.input.clone();
+    let each = group_rows(&input, &plan.keys);
+    let presorted = give_order(&mut input, &order, wanted.map(|groups| groups * each))?;
+    // A table of hashes costs less than a sort of all rows.
+    if wanted.is_none() && !is_exact(&presorted) || plan.keys.iter().any(Expr::has_volatile) {
+        return None;
+    }
+    Some((exactly(input, order, Some(presorted), None), keys.len()))
+}
+
+/// The input of a window partition after partition, in an order that begins with some keys.
+fn window_in_order(plan: &Window, keys: &[SortKey], wanted: Option<f64>) -> Option<Node> {
+    let descends = keys.first().or(plan.order.first());
+    let descends = descends.is_some_and(|key| key.descends);
+    let (first, then) = keys.split_at(keys.len().min(plan.partition.len()));
+    let is_key = |one: &Expr| first.iter().any(|key| key.expression.is_same(one));
+    let is_of_partition = |key: &SortKey| {
+        let mut partition = plan.partition.iter();
+        partition.any(|one| one.is_same(&key.expression))
+    };
+    let is_next = |(key, own): (&SortKey, &SortKey)| {
+        key.expression.is_same(&own.expression)
+            && (key.descends, key.nulls_first) == (own.descends, own.nulls_first)
+    };
+    let fits = then.len() <= plan.order.len()
+        && first.iter().all(is_of_partition)
+        && then.iter().zip(&plan.order).all(is_next);
+    if !fits {
+        return None;
+    }
+    let rest = plan.partition.iter().filter(|one| !is_key(one));
+    let rest = rest.map(|expression| SortKey {
+        expression: expression.clone(),
+        descends,
+        // As an index has them.
+        nulls_first: !descends,
+    });
+    let order = first.iter().cloned().chain(rest);
+    let order: Vec<SortKey> = order.chain(plan.order.iter().cloned()).collect();
+    if order.iter().any(|key| Expr::has_volatile(&key.expression)) {
+        return None;
+    }
+    let mut input = plan.input.clone();
+    let presorted = give_order(&mut input, &order, rows_of_window(plan, wanted))?;
+    Some(exactly(input, order, Some(presorted), None))
+}
+
+/// About the number of rows that a window reads for so many wanted ones; none if it reads all.
+fn rows_of_window(plan: &Window, wanted: Option<f64>) -> Option<f64> {
+    if plan.partition.is_empty() {
+        let stop = plan.stop.as_ref().map(|stop| match &stop.last {
+            Expr::Constant(Datum::Int4(rows), _) => f64::from(*rows),
+            Expr::Constant(Datum::Int8(rows), _) => *rows as f64,
+            _ => UNKNOWN,
+        });
+        let wanted = wanted.filter(|_| plan.is_numbered());
+        return match (stop, wanted) {
+            (Some(stop), Some(wanted)) => Some(stop.min(wanted)),
+            (stop, wanted) => stop.or(wanted),
+        };
+    }
+    let of_one = group_rows(&plan.input, &plan.partition);
+    wanted.map(|wanted| match plan.is_numbered() && plan.stop.is_none() {
+        true => wanted,
+        false => wanted * of_one,
+    })
+}
+
+/// About the number of rows that have the same values of some expressions.
+fn group_rows(input: &Node, keys: &[Expr]) -> f64 {
+    let rows = estimate(input).max(1.0);
+    let values = keys.iter().map(|key| match key {
+        Expr::Column(at, _) => different(input, *at),
+        _ => None,
+    });
+    let values: Option<Vec<f64>> = values.collect();
+    let groups = values.map_or(rows / 10.0, |all| all.iter().product::<f64>());
+    rows / groups.clamp(1.0, rows)
+}
+
+/// Both inputs of a `UNION ALL` in an order. One that has it by no index is sorted, if most rows
+/// come from the other one.
+fn sides_in_order(sides: [&Node; 2], keys: &[SortKey], wanted: Option<f64>) -> Option<[Node; 2]> {
+    let (mut in_order, mut all) = (0.0, 0.0);
+    let sides = sides.map(|side| {
+        let mut input = side.clone();
+        let rows = estimate(&input);
+        let presorted = give_order(&mut input, keys, wanted);
+        all += rows;
+        if presorted.is_some() {
+            in_order += rows;
+        }
+        match keys {
+            [] => input,
+            _ => exactly(input, keys.to_vec(), presorted, None),
+        }
+    });
+    (in_order * 2.0 >= all).then_some(sides)
 }
 
 /// About the number of left rows that a join reads for one of its rows.
@@ -289,6 +498,7 @@ fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<(Scan, 
     let mut best: Option<(f64, (Scan, Presorted))> = None;
     for (least_rows, (way, presorted)) in by_plain.into_iter().chain(others) {
         let touched = touched_by(&way);
+        let wanted = wanted + ties(&way, keys, &presorted);
         let for_one = (touched / estimate(&way.clone().into())).max(1.0);
         let cost = (wanted * for_one).min(touched.max(least_rows)) * cost_of_row(&way);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -303,6 +513,21 @@ fn ordered(scan: &Scan, keys: &[SortKey], wanted: Option<f64>) -> Option<(Scan, 
         _ => all,
     };
     (cost < all).then_some(way)
+}
+
+/// About the number of rows that are the same by the keys of an order that an index has, where it
+/// does not have all: they are sorted.
+fn ties(scan: &Scan, keys: &[SortKey], presorted: &Presorted) -> f64 {
+    let is_whole = !presorted.contains(&Some(0));
+    let given = keys
+        .iter()
+        .zip(presorted)
+        .take_while(|(_, kept)| kept.is_none());
+    let given: Vec<Expr> = given.map(|(key, _)| key.expression.clone()).collect();
+    match is_whole {
+        true => 0.0,
+        false => group_rows(&Node::Scan(Arc::new(scan.clone())), &given),
+    }
 }
 
 /// The cost of a row that a scan looks at, in rows that are read one after the other.
@@ -362,9 +587,6 @@ fn ordered_range(
     let others = keys.iter().filter(|key| !is_fixed(key)).cloned();
     let others: Vec<SortKey> = others.collect();
     let backward = others.first().is_some_and(|key| key.descends);
-    if others.iter().any(|key| key.descends != backward) {
-        return None;
-    }
     let (nulls, found) = order_by(source, (index, fixed.len()), &others, conditions)?;
     let mut found = found.into_iter();
     let presorted = keys.iter().map(|key| match is_fixed(key) {
@@ -398,26 +620,36 @@ fn order_by(
     let behind: Vec<usize> = key.filter(|at| !columns.contains(at)).collect();
     columns.extend(behind);
     let columns = columns.get(skipped..).unwrap_or_default();
-    if keys.len() > columns.len() {
-        return None;
-    }
     let is_part = computed(source, index).is_some_and(|one| !one.part.is_empty());
     let mut nulls = if is_part {
         Nulls::Skipped
     } else {
         Nulls::AsKeys
     };
+    let backward = keys.first().is_some_and(|key| key.descends);
     let mut presorted = Vec::with_capacity(keys.len());
     for (at, (key, &column)) in keys.iter().zip(columns).enumerate() {
+        // The rows are in the order of the keys before.
+        let is_end = at > 0 && presorted.iter().all(Option::is_none);
         let seen = seen_by(source, index, &key.expression);
         let is_key = matches!(&*seen, Expr::Column(own, _) if *own == column);
         let data_type = source.column_type(column);
-        if !is_key || !is_ordered(data_type) || data_type.kind == Kind::Bpchar {
+        let is_kept = is_key
+            && key.descends == backward
+            && is_ordered(data_type)
+            && data_type.kind != Kind::Bpchar;
+        if !is_kept && is_end {
+            break;
+        }
+        if !is_kept {
             return None;
         }
         let are_nulls_placed = is_never_null(source, (index, column), conditions)
             || (key.nulls_first != key.descends && !is_part);
         if !are_nulls_placed {
+            if is_end {
+                break;
+            }
             if at > 0 || is_part {
                 return None;
             }
@@ -428,5 +660,10 @@ fn order_by(
         }
         presorted.push(source.table.ordered_bytes(index, column));
     }
+    let is_partial = presorted.len() < keys.len();
+    if is_partial && (presorted.is_empty() || presorted.iter().any(Option::is_some)) {
+        return None;
+    }
+    presorted.resize(keys.len(), Some(0));
     Some((nulls, presorted))
 }

@@ -4,28 +4,14 @@
 //! compare whole rows read all of them.
 
 use super::expression::Expr;
-use super::node::{Join, JoinMethod, Node};
+use super::node::{Access, Join, JoinMethod, Node, Scan, SetKind, SetOperation};
 use std::sync::Arc;
 
 /// Tells scans which columns are read.
 pub(super) fn prune(node: &mut Node, needed: &[bool]) {
     let all = |node: &Node| vec![true; node.width()];
-    let mark = |needed: &mut Vec<bool>, expression: &Expr| {
-        expression.columns(&mut |at| {
-            if let Some(needed) = needed.get_mut(at) {
-                *needed = true;
-            }
-        });
-    };
     match node {
-        Node::Scan(scan) => {
-            let scan = Arc::make_mut(scan);
-            let mut read = needed.to_vec();
-            if let Some(condition) = &scan.condition {
-                mark(&mut read, condition);
-            }
-            scan.needed = read;
-        }
+        Node::Scan(scan) => prune_scan(Arc::make_mut(scan), needed),
         Node::Filter(filter) => {
             let filter = Arc::make_mut(filter);
             let mut below = needed.to_vec();
@@ -65,6 +51,9 @@ pub(super) fn prune(node: &mut Node, needed: &[bool]) {
         Node::Limit(limit) if limit.ties.is_none() => {
             prune(&mut Arc::make_mut(limit).input, needed);
         }
+        Node::SetOperation(plan) if plan.kind == SetKind::Union && plan.all => {
+            prune_union(Arc::make_mut(plan), needed);
+        }
         Node::Join(join) => prune_join(Arc::make_mut(join), needed),
         other => {
             let pruned = other.inputs(&mut |input, _| {
@@ -75,6 +64,36 @@ pub(super) fn prune(node: &mut Node, needed: &[bool]) {
             debug_assert!(pruned.is_ok(), "the visitor does not fail");
         }
     }
+}
+
+/// Marks the columns that an expression reads.
+fn mark(needed: &mut [bool], expression: &Expr) {
+    expression.columns(&mut |at| {
+        if let Some(needed) = needed.get_mut(at) {
+            *needed = true;
+        }
+    });
+}
+
+fn prune_scan(scan: &mut Scan, needed: &[bool]) {
+    let mut read = needed.to_vec();
+    if let Some(condition) = &scan.condition {
+        mark(&mut read, condition);
+    }
+    if let Access::AnyOf(ways) = &scan.access {
+        for way in ways {
+            mark(&mut read, &way.condition);
+        }
+    }
+    scan.needed = read;
+}
+
+fn prune_union(plan: &mut SetOperation, needed: &[bool]) {
+    let mut below = needed.to_vec();
+    let keys = plan.order.iter().flatten();
+    keys.for_each(|key| mark(&mut below, &key.expression));
+    prune(&mut plan.left, &below);
+    prune(&mut plan.right, &below);
 }
 
 fn prune_join(join: &mut Join, needed: &[bool]) {

@@ -203,6 +203,10 @@ impl Access {
                 walk_all(prefix, depth, visit)?;
                 array.walk(depth, visit)
             }
+            Self::AnyOf(ways) => ways.iter_mut().try_for_each(|way| {
+                way.access.walk(depth, visit)?;
+                way.condition.walk(depth, visit)
+            }),
         }
     }
 }
@@ -333,11 +337,11 @@ impl Node {
     /// Visits the node's own expressions.
     pub(super) fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         match self {
-            Self::Working(_)
-            | Self::Shared(_)
-            | Self::Recursive(_)
-            | Self::SetOperation(_)
-            | Self::Counted(_) => Ok(()),
+            Self::Working(_) | Self::Shared(_) | Self::Recursive(_) | Self::Counted(_) => Ok(()),
+            Self::SetOperation(plan) => Arc::make_mut(plan)
+                .order
+                .as_mut()
+                .map_or(Ok(()), |keys| walk_keys(keys, depth, visit)),
             Self::Values(plan) => {
                 let rows = &mut Arc::make_mut(plan).rows;
                 rows.iter_mut()
@@ -419,6 +423,7 @@ fn walk_window(
 ) -> Result<()> {
     walk_all(&mut plan.partition, depth, visit)?;
     walk_keys(&mut plan.order, depth, visit)?;
+    walk_option(plan.stop.as_mut().map(|stop| &mut stop.last), depth, visit)?;
     for call in &mut plan.calls {
         walk_all(&mut call.arguments, depth, visit)?;
         walk_option(call.filter.as_mut(), depth, visit)?;

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `state` | an aggregate over the rows of one group |
 //! | `hashed` | groups in a table of hashes, with files for those that have no room |
+//! | `ordered` | groups one after the other, as their rows come |
 //! | `sorted` | groups one after the other, where aggregates keep their rows |
 //!
 //! Without keys there is one group, also of no rows.
 
 mod hashed;
+mod ordered;
 mod sorted;
 mod state;
 
@@ -17,6 +19,7 @@ use crate::error::Result;
 use crate::plan::{Aggregate, AggregateCall, Report};
 use crate::sink::Batch;
 use hashed::HashedGroups;
+use ordered::OrderedGroups;
 use sorted::SortedGroups;
 use state::State;
 use std::sync::Arc;
@@ -32,6 +35,7 @@ enum Groups {
     /// The only one has been handed over.
     Over,
     Hashed(Box<HashedGroups>),
+    Ordered(Box<OrderedGroups>),
     Sorted(Box<SortedGroups>),
 }
 
@@ -75,7 +79,9 @@ impl Operator for AggregateRun {
                 return self.whole(run, out);
             }
             let (plan, input) = (&self.plan, &mut *self.input);
-            self.groups = if plan.calls.iter().any(AggregateCall::keeps_rows) {
+            self.groups = if plan.is_ordered {
+                Groups::Ordered(Box::default())
+            } else if plan.calls.iter().any(AggregateCall::keeps_rows) {
                 Groups::Sorted(Box::new(SortedGroups::new(plan, input, run)?))
             } else {
                 Groups::Hashed(Box::new(HashedGroups::new(plan, input, run)?))
@@ -84,6 +90,7 @@ impl Operator for AggregateRun {
         match &mut self.groups {
             Groups::NotBegun | Groups::Over => Ok(()),
             Groups::Hashed(groups) => groups.next(&self.plan, run, out),
+            Groups::Ordered(groups) => groups.next(&self.plan, &mut *self.input, run, out),
             Groups::Sorted(groups) => groups.next(&self.plan, run, out),
         }
     }
@@ -95,7 +102,7 @@ impl Operator for AggregateRun {
 
     fn report(&self) -> Option<Report> {
         match &self.groups {
-            Groups::NotBegun | Groups::Over => None,
+            Groups::NotBegun | Groups::Over | Groups::Ordered(_) => None,
             Groups::Hashed(groups) => Some(groups.report()),
             Groups::Sorted(groups) => Some(groups.report()),
         }

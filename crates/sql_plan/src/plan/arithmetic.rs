@@ -4,13 +4,13 @@
 //! batch is computed row by row then, so each error is the one that a row has, in the order of the
 //! rows.
 
-use crate::plan::{Call, Expr};
+use super::expression::{Call, Expr};
 use crate::types::{Datum, Kind};
 use sql_rows::{ColumnValues, Columns};
 use std::borrow::Cow;
 
 /// The column of an expression, if all of its values can be computed at once.
-pub(super) fn column(
+pub fn column_of_rows(
     expression: &Expr,
     input: &Columns,
     parameters: &[Datum],
