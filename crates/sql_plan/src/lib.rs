@@ -1,13 +1,14 @@
 //! The catalogue of SQL, and plans over it: the forms between the binder and the executor.
 //!
 //! Both are data and their rewriting. Nothing here reads a statement or a row of a table; the room
-//! `sql` above binds statements to plans, and runs them.
+//! `sql` above binds statements to plans, and runs them. Numbers of sequences are here as well.
 //!
 //! | module | job |
 //! |---|---|
 //! | `catalog` | schemas, tables, views and the rest, and their rows |
 //! | `plan` | plans and their improvement |
 //! | `print` | texts of bound expressions, for those who read the catalogue |
+//! | `sequence` | numbers that sequences hand out, and their rows |
 
 #![allow(
     clippy::cast_possible_wrap,
@@ -26,5 +27,6 @@
 pub mod catalog;
 pub mod plan;
 pub mod print;
+pub mod sequence;
 
 use sql_values::{error, types};

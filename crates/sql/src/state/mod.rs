@@ -29,7 +29,6 @@ mod prepared;
 mod privilege;
 mod registry;
 mod row_places;
-mod sequence;
 mod statements;
 mod transaction;
 
@@ -46,10 +45,10 @@ pub(crate) use prepared::{
 pub(crate) use registry::{Announced, Listen, Registry, Shown, cost};
 pub use registry::{Notification, ShownEncryption, Wake, WakeReason};
 pub(crate) use row_places::RowPlaces;
-pub(crate) use sequence::{
+pub(crate) use sql_bind::{SessionNames, parts_of, quoted};
+pub(crate) use sql_plan::sequence::{
     Sequences, SessionSequences, delete as delete_sequence, delete_loose as delete_loose_sequences,
 };
-pub(crate) use sql_bind::{SessionNames, parts_of, quoted};
 pub(crate) use sql_values::scram::verifier;
 pub(crate) use sql_values::setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,

@@ -24,13 +24,13 @@ const RESERVED: i64 = 32;
 
 /// Sequences that have been used since the database was opened, by the number of their state, which
 /// is another one after a restart.
-#[derive(Default)]
-pub(crate) struct Sequences {
+#[derive(Debug, Default)]
+pub struct Sequences {
     ranges: Mutex<HashMap<Oid, Range>>,
 }
 
 /// Numbers that are reserved: those after the last one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Range {
     /// The number that was handed out or set last, or the next one if `is_called` is false.
     last: i64,
@@ -74,24 +74,27 @@ enum Stored {
 
 /// The state of a sequence, as its row shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SequenceState {
+pub struct SequenceState {
     /// The number that was handed out last, or the first one if none was.
-    pub(crate) last: i64,
-    pub(crate) is_called: bool,
+    pub last: i64,
+    /// Whether it was handed out.
+    pub is_called: bool,
     /// Numbers that are reserved beyond it.
-    pub(crate) reserved: i64,
+    pub reserved: i64,
 }
 
 /// The sequences of a session: for `currval` and `lastval`.
-#[derive(Default)]
-pub(crate) struct SessionSequences {
-    pub(crate) current: HashMap<Oid, i64>,
-    pub(crate) last: Option<(Oid, i64)>,
+#[derive(Debug, Default)]
+pub struct SessionSequences {
+    /// The last number of each sequence.
+    pub current: HashMap<Oid, i64>,
+    /// The sequence that was used last, with its number.
+    pub last: Option<(Oid, i64)>,
 }
 
 impl Sequences {
     /// The next number of a sequence.
-    pub(crate) fn next(
+    pub fn next(
         &self,
         database: &Database,
         (oid, name): (Oid, &str),
@@ -114,7 +117,7 @@ impl Sequences {
     }
 
     /// Sets the number that comes next, or the last one if it `is_called`.
-    pub(crate) fn set(
+    pub fn set(
         &self,
         database: &Database,
         oid: Oid,
@@ -143,7 +146,7 @@ impl Sequences {
     }
 
     /// The state of a sequence. After a crash, numbers that were reserved count as handed out.
-    pub(crate) fn state(
+    pub fn state(
         &self,
         database: &Database,
         oid: Oid,
@@ -180,11 +183,7 @@ impl Sequences {
     }
 
     /// Gives back the numbers that are reserved, in one transaction.
-    pub(crate) fn give_back(
-        &self,
-        database: &Database,
-        options: &TransactionOptions,
-    ) -> Result<()> {
+    pub fn give_back(&self, database: &Database, options: &TransactionOptions) -> Result<()> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         let left = ranges.drain().filter(|(_, range)| range.left > 0);
         let left: Vec<(Oid, Range)> = left.collect();
@@ -211,7 +210,7 @@ impl Sequences {
     }
 
     /// Forgets the numbers that are reserved of a sequence that has changed.
-    pub(crate) fn forget(&self, oid: Oid) {
+    pub fn forget(&self, oid: Oid) {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         ranges.remove(&oid);
     }
@@ -328,7 +327,7 @@ fn write(database: &Database, oid: Oid, stored: Stored) -> Result<()> {
 
 /// Deletes rows that no sequence has: restarts have left them, or transactions that did not commit.
 /// A reader can leave them where they are.
-pub(crate) fn delete_loose(database: &Database, catalog: &Catalog) -> Result<()> {
+pub fn delete_loose(database: &Database, catalog: &Catalog) -> Result<()> {
     let Some(table) = database.known_hidden_table(HiddenTable::Sequences) else {
         return Ok(());
     };
@@ -360,7 +359,7 @@ pub(crate) fn delete_loose(database: &Database, catalog: &Catalog) -> Result<()>
 }
 
 /// Deletes the rows of a sequence that is gone.
-pub(crate) fn delete(database: &Database, oid: Oid) -> Result<()> {
+pub fn delete(database: &Database, oid: Oid) -> Result<()> {
     let table = database.hidden_table(HiddenTable::Sequences)?;
     let options = TransactionOptions::new().unchecked(true);
     database.transaction_with(&options, |transaction| {
