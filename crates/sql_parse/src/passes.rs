@@ -55,9 +55,10 @@ fn pass_of(operation: &AlterTableOperation, read: &[String]) -> Pass {
     match operation {
         Operation::DropColumn { column_names, .. } => {
             let mut names = column_names.iter().map(ident_text);
-            match names.any(|name| read.contains(&name)) {
-                true => Pass::DropRead,
-                false => Pass::Drop,
+            if names.any(|name| read.contains(&name)) {
+                Pass::DropRead
+            } else {
+                Pass::Drop
             }
         }
         Operation::DropConstraint { .. } => Pass::Drop,

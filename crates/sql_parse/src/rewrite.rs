@@ -431,10 +431,9 @@ impl<'t> Words<'t> {
                 at = end;
                 continue;
             }
-            is_constraint = match is_element {
-                true => self.is_any(at + 1, &["CONSTRAINT", "CHECK", "FOREIGN"]),
-                false => is_constraint,
-            };
+            if is_element {
+                is_constraint = self.is_any(at + 1, &["CONSTRAINT", "CHECK", "FOREIGN"]);
+            }
             if is_constraint && self.is(at, "NOT") && self.is(at + 1, "VALID") {
                 self.replace(at..at + 2, &[]);
             }

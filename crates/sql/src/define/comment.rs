@@ -195,12 +195,12 @@ impl Session {
         };
         let mut object = Object::clone(&object);
         let table = &object.name;
-        let Some(at) = object.body.column(&column) else {
+        if !object.body.has_columns() {
             let message = format!("cannot set comment on relation \"{table}\"");
             let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
             return Err(error.detail("This operation is not supported for sequences."));
-        };
-        let at = at.ok_or_else(|| {
+        }
+        let at = object.body.column(&column).ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
         })?;

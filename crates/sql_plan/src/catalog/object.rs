@@ -385,13 +385,18 @@ impl Body {
         comments.extend(comment.map(|text| (at, text)));
     }
 
-    /// The position of a column or a field; none for an object without any.
-    pub fn column(&self, name: &str) -> Option<Option<usize>> {
+    /// Whether it has columns or fields.
+    pub fn has_columns(&self) -> bool {
+        matches!(self, Self::Table(_) | Self::View(_) | Self::Composite(_))
+    }
+
+    /// The position of a column or a field.
+    pub fn column(&self, name: &str) -> Option<usize> {
         let at = |columns: &[(String, Type)]| columns.iter().position(|(own, _)| own == name);
         match self {
-            Self::Table(table) => Some(table.column(name)),
-            Self::View(view) => Some(at(&view.columns)),
-            Self::Composite(body) => Some(at(&body.fields)),
+            Self::Table(table) => table.column(name),
+            Self::View(view) => at(&view.columns),
+            Self::Composite(body) => at(&body.fields),
             _ => None,
         }
     }
