@@ -23,7 +23,6 @@ UPDATE people SET age = NULL;
 INSERT INTO people VALUES (1, 2, 2, 'x') ON CONFLICT DO NOTHING;
 INSERT INTO small VALUES (8, 'x', 8);
 UPDATE small SET size = 9;
-MERGE INTO people USING (VALUES (9)) AS v (x) ON false WHEN NOT MATCHED THEN INSERT (id, size) VALUES (x, 1);
 INSERT INTO friends VALUES (2, 77);
 DELETE FROM people;
 UPDATE people SET id = 99;
