@@ -3,6 +3,7 @@
 //! Subscripts and slices of arrays are functions too, so that the rest of the room sees calls
 //! only.
 
+use super::row_place::{ROW_VERSION, version_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{
@@ -74,6 +75,9 @@ const TABLE: &[Function] = &[
         .stable(),
     Function::host("\0ctid_key", &[Oid, Kind::Tid], Int8).stable(),
     Function::host("\0ctid_key", &[Oid, TIDS], Kind::Array(&Int8)).stable(),
+    Function::scalar(ROW_VERSION, &[Kind::Record], Kind::Xid, |_, a| {
+        Ok(Datum::Oid(version_of(&a[0])))
+    }),
     Function::host("pg_advisory_unlock_all", &[], Void),
     Function::host("pg_notify", &[Text, Text], Void).nullable(),
     Function::scalar(

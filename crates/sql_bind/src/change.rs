@@ -39,7 +39,8 @@ impl Binder<'_> {
             ) => others,
         };
         let change = (Verb::Update, Privilege::Update.bit());
-        let (table, alias, family) = self.changed_table(&update.table, change)?;
+        let (mut table, alias, family) = self.changed_table(&update.table, change)?;
+        table.given = self.assigned_places(&table, &update.assignments);
         let router = self.router(&table, None)?;
         let root = self.target_below((&table, &table))?;
         self.change_each(&family, |binder, member| {
@@ -274,6 +275,20 @@ impl Binder<'_> {
             }
         }
         Ok(set)
+    }
+
+    /// The columns that assignments name, without those that are not there.
+    pub(super) fn assigned_places(
+        &self,
+        table: &BoundTable,
+        assignments: &[Assignment],
+    ) -> Vec<usize> {
+        let names = assignments.iter().flat_map(|one| match &one.target {
+            AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+            AssignmentTarget::Tuple(names) => names.as_slice(),
+        });
+        let places = names.filter_map(|name| self.assign_target(table, name).ok());
+        places.map(|target| target.at).collect()
     }
 
     /// Adds an assignment to those that are there. Parts of one column may be assigned apart.

@@ -12,7 +12,7 @@ use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Arm, Edge, Expr, FamilyMember, Filter, HashClass, Leaf, Level, Next, Node, PartitionKeys,
-    Project, Router, SetKind, SetOperation, Share, Sort, TableRows, Takes, Values,
+    Project, Router, SetKind, SetOperation, Share, Shown, Sort, TableRows, Takes, Target, Values,
 };
 use crate::types::{Datum, Kind, text_io};
 use sqlparser::ast::{OnConflict, TableAlias, TableAliasColumnDef, TableInheritance};
@@ -43,6 +43,7 @@ impl Binder<'_> {
                 source,
                 view: table.view.clone(),
                 partition: None,
+                given: Vec::new(),
             });
         }
         if table.body().lineage.scheme.is_some() {
@@ -336,6 +337,21 @@ impl Binder<'_> {
         Ok(Some(Arc::new(router)))
     }
 
+    /// The rules of a table's member, whose errors show rows as those of the table.
+    pub(super) fn member_target(
+        &mut self,
+        (table, member): (&BoundTable, &BoundTable),
+    ) -> Result<Arc<Target>> {
+        let mut target = self.target(member)?;
+        let places = places_in(table.body(), member.body())?;
+        Arc::make_mut(&mut target).shown = Shown {
+            table: table.object.oid,
+            given: table.given.iter().map(|at| places[*at]).collect(),
+            columns: places,
+        };
+        Ok(target)
+    }
+
     fn leaf(
         &mut self,
         table: &BoundTable,
@@ -348,8 +364,9 @@ impl Binder<'_> {
             source,
             view: table.view.clone(),
             partition: None,
+            given: Vec::new(),
         };
-        let target = self.target(&own)?;
+        let target = self.member_target((table, &own))?;
         let conflict = match conflict {
             Some((conflict, alias)) => {
                 Some(self.conflict((table, &own), &target, alias, conflict)?)

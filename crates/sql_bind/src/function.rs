@@ -6,6 +6,7 @@
 use super::arguments::Arguments;
 use super::order::EQUALITY;
 use super::ordered_set::ORDERED_SETS;
+use super::row_place::ROW_VERSION;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
 use crate::callable::functions;
@@ -697,6 +698,13 @@ fn scalar_call(
         data_type: result.plain(),
         is_operator,
     })
+}
+
+/// The number of the version of a row.
+pub(super) fn row_version(row: Expr) -> Result<Expr> {
+    let found = functions().resolve(ROW_VERSION, &[Kind::Record], false)?;
+    let version = (found.function, found.result);
+    Ok(scalar_call(version, vec![row], false))
 }
 
 /// Whether two aggregates have one value.

@@ -28,18 +28,13 @@ impl Binder<'_> {
         };
         let (schema, name) = object_name(name)?;
         let change = (Verb::Insert, Privilege::Insert.bit());
-        let table = self.changed((schema.as_deref(), &name), change)?;
-        if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
-            if matches!(conflict.action, ast::OnConflictAction::DoUpdate(_)) {
-                self.check_access(table.named(), Privilege::Update.bit())?;
-            }
-            // It tells which keys there are.
-            if conflict.conflict_target.is_some() {
-                self.check_access(table.named(), Privilege::Select.bit())?;
-            }
-        }
+        let mut table = self.changed((schema.as_deref(), &name), change)?;
+        self.check_conflict(&table, insert)?;
         let places = self.insert_columns(&table, insert)?;
         let (input, given) = self.insert_rows(&table, &places, insert)?;
+        table.given = (places.iter().zip(&given).map(|(target, _)| target.at))
+            .chain(self.assigned_on_conflict(&table, insert))
+            .collect();
         let target = self.target_below((&table, &table))?;
         let values = self.insert_values(&table, &places, &given, insert.overriding.as_ref())?;
         let alias = insert
@@ -92,6 +87,32 @@ impl Binder<'_> {
             returning,
         };
         Ok((modify.into(), columns))
+    }
+
+    /// Fails unless the rights are there that the remedy for conflicts needs.
+    fn check_conflict(&self, table: &BoundTable, insert: &ast::Insert) -> Result<()> {
+        let Some(OnInsert::OnConflict(conflict)) = &insert.on else {
+            return Ok(());
+        };
+        if matches!(conflict.action, OnConflictAction::DoUpdate(_)) {
+            self.check_access(table.named(), Privilege::Update.bit())?;
+        }
+        // It tells which keys there are.
+        match conflict.conflict_target {
+            Some(_) => self.check_access(table.named(), Privilege::Select.bit()),
+            None => Ok(()),
+        }
+    }
+
+    /// The columns that `DO UPDATE` assigns to.
+    fn assigned_on_conflict(&self, table: &BoundTable, insert: &ast::Insert) -> Vec<usize> {
+        match &insert.on {
+            Some(OnInsert::OnConflict(OnConflict {
+                action: OnConflictAction::DoUpdate(update),
+                ..
+            })) => self.assigned_places(table, &update.assignments),
+            _ => Vec::new(),
+        }
     }
 
     /// The insertion of all columns of rows into a table. Rules that rows of the table may break

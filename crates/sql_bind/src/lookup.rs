@@ -3,7 +3,8 @@
 //! A name without a table is looked for in the innermost query first, then in those around it.
 
 use super::Binder;
-use super::scope::ScopeColumn;
+use super::function::row_version;
+use super::scope::{Scope, ScopeColumn};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use sqlparser::tokenizer::Span;
@@ -41,7 +42,7 @@ impl Binder<'_> {
             return Err(self.at(span, self.no_table(table)));
         };
         let column = match scope.find(Some(table), name)? {
-            None => scope.system_column(Some(table), name)?,
+            None => system_column(scope, Some(table), name)?,
             found => found.cloned(),
         };
         let Some(column) = column else {
@@ -81,7 +82,7 @@ impl Binder<'_> {
             if let Some(column) = scope.find(table, name)? {
                 return Ok(Some((column.clone(), level)));
             }
-            if let Some(column) = scope.system_column(table, name)? {
+            if let Some(column) = system_column(scope, table, name)? {
                 return Ok(Some((column, level)));
             }
         }
@@ -151,4 +152,13 @@ fn differences(one: &str, other: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or(0)
+}
+
+/// A column that a table has beside its own.
+fn system_column(scope: &Scope, table: Option<&str>, name: &str) -> Result<Option<ScopeColumn>> {
+    let mut found = scope.system_column(table, name)?;
+    if let (Some(column), "xmin") = (&mut found, name) {
+        column.expression = row_version(column.expression.clone())?;
+    }
+    Ok(found)
 }

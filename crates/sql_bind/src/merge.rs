@@ -53,7 +53,7 @@ impl Binder<'_> {
         };
         let target = named(&merge.table);
         let select = (Verb::Update, Privilege::Select.bit());
-        let (table, alias, family) = self.changed_table(&target, select)?;
+        let (mut table, alias, family) = self.changed_table(&target, select)?;
         for clause in &merge.clauses {
             let privilege = match clause.action {
                 ast::MergeAction::Insert(_) => Privilege::Insert,
@@ -63,6 +63,7 @@ impl Binder<'_> {
             };
             self.check_access(table.named(), privilege.bit())?;
         }
+        table.given = self.merge_given(&table, merge);
         let source = [named(&merge.source)];
         let Source { node, scope } = self.from(&source)?;
         let number = self.shared_count;
@@ -98,6 +99,30 @@ impl Binder<'_> {
         let node = super::family::united(nodes);
         let node = node.ok_or_else(|| SqlError::internal("a MERGE with clauses"))?;
         Ok((node, None))
+    }
+
+    /// The columns that clauses give values for.
+    fn merge_given(&self, table: &BoundTable, merge: &ast::Merge) -> Vec<usize> {
+        let mut given = Vec::new();
+        for clause in &merge.clauses {
+            match &clause.action {
+                ast::MergeAction::Update(update) => {
+                    if let MergeUpdateKind::Set(assignments) = &update.kind {
+                        given.extend(self.assigned_places(table, assignments));
+                    }
+                }
+                ast::MergeAction::Insert(insert) => {
+                    if let MergeInsertKind::Values(values) = &insert.kind {
+                        let count = values.rows.first().map_or(0, |row| row.content.len());
+                        let places = self.merge_places(table, insert, count);
+                        let places = places.into_iter().flatten().take(count);
+                        given.extend(places.map(|target| target.at));
+                    }
+                }
+                _ => {}
+            }
+        }
+        given
     }
 
     /// Fails if the target is none that `MERGE` takes.

@@ -102,8 +102,8 @@ impl Names for SessionNames {
                 let columns = columns.map(|column| (column.name.as_str().into(), column.data_type));
                 columns.unzip()
             }
-            Body::Composite(fields) => {
-                let fields = fields.iter();
+            Body::Composite(body) => {
+                let fields = body.fields.iter();
                 fields
                     .map(|(name, data_type)| (name.as_str().into(), *data_type))
                     .unzip()
@@ -229,13 +229,10 @@ impl Names for SessionNames {
             }
             Kind::Regclass => {
                 let found = match schema {
-                    Some(schema) => {
-                        let schema = self.schema(schema)?;
-                        self.catalog.find_oid(Group::Relations, schema, last)
-                    }
+                    Some(schema) => self.relation_in(self.schema(schema)?, last),
                     None => self
                         .schemas()
-                        .find_map(|schema| self.catalog.find_oid(Group::Relations, schema, last)),
+                        .find_map(|schema| self.relation_in(schema, last)),
                 };
                 (found, SqlState::UNDEFINED_TABLE, "relation")
             }

@@ -183,6 +183,18 @@ impl SessionNames {
         })
     }
 
+    /// The number of a relation of a schema: a type of rows is one as well.
+    pub(crate) fn relation_in(&self, schema: Oid, name: &str) -> Option<Oid> {
+        let catalog = &self.catalog;
+        catalog
+            .find_oid(Group::Relations, schema, name)
+            .or_else(|| {
+                let found = catalog.find_oid(Group::Types, schema, name)?;
+                let body = &catalog.object(found)?.body;
+                matches!(body, Body::Composite(_)).then_some(found)
+            })
+    }
+
     /// The number of the type of a name, which may have a length or `[]` behind it; `schema` and
     /// `last` are the parts of the name.
     pub(crate) fn type_oid(&self, name: &str, schema: Option<&str>, last: &str) -> Option<Oid> {

@@ -8,7 +8,7 @@ use super::scope::{Clause, Scope};
 use super::select::row_scope;
 use super::system::input_output;
 use super::{Binder, Bound, SessionNames, TextOrigin};
-use crate::catalog::{Body, FunctionBody, Names, Object, Privilege};
+use crate::catalog::{Body, FunctionBody, Names, Object, Oid, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, Limit, OutputColumn, Pending, Project, SubqueryTest, Values};
 use crate::types::function::Volatility;
@@ -264,8 +264,11 @@ impl Binder<'_> {
     fn inlined(&mut self, object: &Object, body: &FunctionBody, values: Vec<Expr>) -> Result<Expr> {
         self.check_calls(object)?;
         let mut arguments = Vec::with_capacity(values.len());
-        for (value, (_, data_type)) in values.into_iter().zip(&body.arguments) {
-            arguments.push(self.coerce(value, *data_type)?);
+        for (at, (value, (_, data_type))) in values.into_iter().zip(&body.arguments).enumerate() {
+            let value = self.coerce(value, *data_type)?;
+            // A call that is only printed shows its arguments as they are.
+            let domain = body.argument_domain(at).filter(|_| self.calls.is_none());
+            arguments.push(self.of_domain(value, domain)?);
         }
         if let Some(calls) = &mut self.calls {
             let column = super::KEPT_CALLS + calls.len();
@@ -367,7 +370,7 @@ impl Binder<'_> {
         if let (Some(tree), false) = (single_expression(query), body.returns_set || is_row) {
             let (value, scope) = self.expression_in(scope()?, Clause::Select, tree);
             if scope.aggregates.is_empty() && scope.windows.is_empty() && !scope.has_sets {
-                return self.returned(value?, body.result);
+                return self.returned(value?, (body.result, body.result_domain(0)));
             }
         }
         let (value, _) = self.within(scope()?, |binder| {
@@ -393,7 +396,7 @@ impl Binder<'_> {
             && (!is_row || column.data_type.kind == kind)
         {
             let read = Expr::Column(0, column.data_type);
-            return self.returned(read, body.result);
+            return self.returned(read, (body.result, body.result_domain(0)));
         }
         let types: Vec<Type> = match kind {
             Kind::Composite(oid) => {
@@ -408,7 +411,8 @@ impl Binder<'_> {
         let mut fields = Vec::with_capacity(columns.len());
         for ((at, column), wanted) in columns.iter().enumerate().zip(types) {
             let read = Expr::Column(at, column.data_type);
-            fields.push(self.returned(read, wanted)?);
+            let domain = body.result_domain(at).filter(|_| kind == Kind::Record);
+            fields.push(self.returned(read, (wanted, domain))?);
         }
         let names = columns.iter().map(|column| column.name.as_str().into());
         let shape = RecordShape {
@@ -458,14 +462,22 @@ impl Binder<'_> {
         self.call("unnest_rows", vec![all, row])
     }
 
-    /// A value of the type that a function returns.
-    fn returned(&mut self, value: Expr, result: Type) -> Result<Expr> {
+    /// A value of the type that a function returns, or of the domain.
+    fn returned(&mut self, value: Expr, (result, domain): (Type, Option<Oid>)) -> Result<Expr> {
         let name = self.type_name(result.kind);
-        self.assign(value, result, "result")
-            .map_err(|error| match error.state {
-                SqlState::DATATYPE_MISMATCH => mismatch(&name),
-                _ => error,
-            })
+        let value = self.assign(value, result, "result");
+        let value = value.map_err(|error| match error.state {
+            SqlState::DATATYPE_MISMATCH => mismatch(&name),
+            _ => error,
+        })?;
+        self.of_domain(value, domain)
+    }
+
+    fn of_domain(&mut self, value: Expr, domain: Option<Oid>) -> Result<Expr> {
+        match domain {
+            Some(domain) => self.checked_by(value, domain),
+            None => Ok(value),
+        }
     }
 }
 

@@ -1,18 +1,31 @@
-//! `ctid`, the place of a row: a number of 48 bits that is made of its key.
+//! `ctid`, the place of a row: a number of 48 bits that is made of its key; and `xmin`, the number
+//! of its version, which is made of all of its columns.
 //!
-//! It is a call over the columns of the key, so a plan treats it as any other expression. A key
-//! that is one integer gives its own number, and a comparison of such a place becomes one of the
-//! key: it finds its row by the key.
+//! A place is a call over the columns of the key, so a plan treats it as any other expression. A
+//! key that is one integer gives its own number, and a comparison of such a place becomes one of
+//! the key: it finds its row by the key.
 
 use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Source};
 use crate::types::{Datum, Kind};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Its arguments are the table's number and the values of the key.
 const PLACE: &str = "\0ctid";
 /// The key of a row that has one integer for a key, by its place; or the keys of several.
 const KEY: &str = "\0ctid_key";
+
+/// The number of a row's version, by its columns.
+pub(super) const ROW_VERSION: &str = "\0xmin";
+
+/// The number that a row has as long as its columns keep their values. Transactions, of which it
+/// is one in PostgreSQL, have no numbers below 3.
+pub(super) fn version_of(row: &Datum) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    row.hash(&mut hasher);
+    (hasher.finish() % u64::from(u32::MAX - 2)) as u32 + 3
+}
 
 impl Binder<'_> {
     /// The places of rows of a table, whose columns begin at `first`.

@@ -309,17 +309,18 @@ impl Scope {
     }
 
     /// A column that tables have beside their own: the number of the table that a row is from, the
-    /// place of the row, the transaction that has changed it.
+    /// place of the row, the transaction that has changed it; the row itself for `xmin`.
     pub(super) fn system_column(
         &self,
         alias: Option<&str>,
         name: &str,
     ) -> Result<Option<ScopeColumn>> {
-        let of_table = match name {
-            "tableoid" => |table: &ScopeTable| table.table_oid.clone(),
-            "ctid" => |table: &ScopeTable| table.row_place.clone(),
-            "xmax" => |table: &ScopeTable| table.changed_by.clone(),
-            _ => return Ok(None),
+        let of_table = |table: &ScopeTable| match name {
+            "tableoid" => table.table_oid.clone(),
+            "ctid" => table.row_place.clone(),
+            "xmax" => table.changed_by.clone(),
+            "xmin" => self.versioned_row(table),
+            _ => None,
         };
         let mut found = self.tables.iter().filter_map(|table| {
             let is_meant = alias.is_none_or(|alias| alias == table.alias);
@@ -338,6 +339,30 @@ impl Scope {
             origin: (0, 0),
             fields: None,
         }))
+    }
+
+    /// The row of a table that has versions: NULL where the table has none.
+    fn versioned_row(&self, table: &ScopeTable) -> Option<Expr> {
+        if table.table_oid.is_none() && table.row_place.is_none() {
+            return None;
+        }
+        let columns = self.columns.iter();
+        let columns = columns.filter(|column| column.table.as_deref() == Some(&*table.alias));
+        let fields: Vec<&ScopeColumn> = columns.collect();
+        let names = fields.iter().map(|field| field.name.as_str().into());
+        let types = fields.iter().map(|field| field.expression.data_type());
+        let shape = Arc::new(RecordShape {
+            names: names.collect(),
+            types: types.collect(),
+        });
+        let values = fields.iter().map(|field| field.expression.clone());
+        let row = Expr::Row(values.collect(), shape);
+        let Some(presence) = table.presence.clone() else {
+            return Some(row);
+        };
+        let is_missing = Expr::IsNull(Box::new(presence), false);
+        let null = Expr::null(Kind::Record.plain());
+        Some(Expr::Case(vec![(is_missing, null)], Box::new(row)))
     }
 
     /// The tables may have no row: a number that is the same for all rows is none then. Their

@@ -78,6 +78,7 @@ impl Binder<'_> {
     fn system_view(&mut self, relation: &Relation, query: &str) -> Result<Node> {
         let view = ViewBody {
             options: Vec::new(),
+            comments: Vec::new(),
             query: query.to_owned(),
             columns: Vec::new(),
             reads: Vec::new(),

@@ -15,7 +15,7 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
-    Expr, KeyRows, OutputColumn, PartitionKeys, Reference, ReferenceAccess, Source, Target,
+    Expr, KeyRows, OutputColumn, PartitionKeys, Reference, ReferenceAccess, Shown, Source, Target,
     TargetColumn, UniqueKey, Values,
 };
 use crate::types::{Datum, Kind, Type};
@@ -37,6 +37,8 @@ pub(super) struct BoundTable {
     pub(super) view: Option<Arc<ViewOf>>,
     /// The partition that it is of the table that the statement names.
     pub(super) partition: Option<Arc<[PartitionKeys]>>,
+    /// The columns that the statement gives values for.
+    pub(super) given: Vec<usize>,
 }
 
 impl BoundTable {
@@ -47,6 +49,7 @@ impl BoundTable {
             source,
             view: None,
             partition: None,
+            given: Vec::new(),
         }
     }
 
@@ -224,6 +227,7 @@ impl Binder<'_> {
             parents,
             children,
             within: self.shares(object, &body.columns)?,
+            shown: Shown::own(object.oid, body.columns.len()),
         }))
     }
 

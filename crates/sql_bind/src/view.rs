@@ -319,7 +319,7 @@ impl Binder<'_> {
         &mut self,
         (table, member): (&BoundTable, &BoundTable),
     ) -> Result<Arc<Target>> {
-        let mut target = self.target(member)?;
+        let mut target = self.member_target((table, member))?;
         if let Some(view) = table.view.as_deref().filter(|view| !view.checks.is_empty()) {
             Arc::make_mut(&mut target).views = view.checks(table, member)?;
         }

@@ -6,6 +6,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `passes` | the order in which the changes of an `ALTER TABLE` happen |
 //! | `own`, `alter`, `domain`, `owned` | forms that the parser does not know, read word by word |
 //! | `block` | the statements of `DO` |
 //! | `refused` | statements that do not exist here |
@@ -42,6 +43,7 @@ mod missing;
 mod natural;
 mod own;
 mod owned;
+mod passes;
 mod place;
 mod redact;
 mod refused;
@@ -58,6 +60,7 @@ pub use own::{
     SequenceChange, SequenceOptions, TwoPhase, identity_change,
 };
 pub use owned::{DefaultChange, DefaultPrivileges, SessionDefaults};
+pub use passes::in_passes;
 pub use place::LineIndex;
 pub use redact::{with_parameters, without_constants};
 pub use rewrite::{

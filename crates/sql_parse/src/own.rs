@@ -116,12 +116,14 @@ pub enum Own {
     },
     /// `DO`.
     Do(InlineBlock),
-    /// A comment on a constraint of a table.
+    /// A comment on a constraint of a table or a domain.
     CommentOnConstraint {
         /// The constraint.
         constraint: String,
-        /// Its table.
-        table: Path,
+        /// Its table or domain.
+        of: Path,
+        /// Whether it is a domain.
+        is_domain: bool,
         /// The comment; none removes it.
         comment: Option<String>,
     },
@@ -813,13 +815,20 @@ impl<'w> Words<'w> {
     fn comment(&mut self) -> Result<Own> {
         let constraint = self.name()?;
         self.expect("ON")?;
-        let table = self.path()?;
+        let start = self.next;
+        // A table may have the name `domain`.
+        let is_domain = self.accept("DOMAIN") && !self.accept("IS");
+        if !is_domain {
+            self.next = start;
+        }
+        let of = self.path()?;
         self.expect("IS")?;
         let comment = self.comment_text()?;
         self.end()?;
         Ok(Own::CommentOnConstraint {
             constraint,
-            table,
+            of,
+            is_domain,
             comment,
         })
     }

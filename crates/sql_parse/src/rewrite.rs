@@ -8,7 +8,7 @@
 //! | `MOVE`, `FETCH name` | `FETCH` with its direction and `FROM` |
 //! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
 //! | options of `ANALYZE`, `COLLATE "C"` after a column's new type | nothing |
-//! | `USING INDEX TABLESPACE pg_default` of a constraint | nothing |
+//! | `USING INDEX TABLESPACE pg_default` of a constraint, `NOT VALID` of a new table's | nothing |
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
 //! | `CSV DELIMITER ';' QUOTE '"'` of `COPY` | `CSV DELIMITER ';' CSV QUOTE '"'` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
@@ -407,14 +407,15 @@ impl<'t> Words<'t> {
         }
         let open = (1..self.len()).find(|at| self.is_token(*at, &Token::LParen));
         if let (true, Some(open)) = (is_table, open) {
-            self.like_elements(open);
+            self.elements(open);
         }
     }
 
-    /// `LIKE table` and its options, among the columns of a table.
-    fn like_elements(&mut self, open: usize) {
+    /// Elements of a new table: `LIKE table` and its options, and `NOT VALID` of a constraint,
+    /// which means nothing where there are no rows.
+    fn elements(&mut self, open: usize) {
         let close = self.after_bracket(open) - 1;
-        let mut at = open;
+        let (mut at, mut is_constraint) = (open, false);
         while at < close {
             let is_element = self.is_token(at, &Token::Comma) || at == open;
             if is_element && self.is(at + 1, "LIKE") {
@@ -431,6 +432,12 @@ impl<'t> Words<'t> {
                 self.replace(options..end, &[]);
                 at = end;
                 continue;
+            }
+            if is_element {
+                is_constraint = self.is_any(at + 1, &["CONSTRAINT", "CHECK", "FOREIGN"]);
+            }
+            if is_constraint && self.is(at, "NOT") && self.is(at + 1, "VALID") {
+                self.replace(at..at + 2, &[]);
             }
             at = match self.token(at) {
                 Some(Token::LParen | Token::LBracket) if at != open => self.after_bracket(at),

@@ -1,7 +1,7 @@
 //! The catalogue of SQL, and plans over it: the forms between the binder and the executor.
 //!
 //! Both are data and their rewriting. Nothing here reads a statement or a row of a table; the room
-//! `sql` above binds statements to plans, and runs them.
+//! `sql` above binds statements to plans, and runs them. Numbers of sequences are here as well.
 //!
 //! | module | job |
 //! |---|---|

@@ -460,6 +460,15 @@ impl Dump<'_> {
         self.statements(&constraints("'p', 'u'", &chosen))?;
         let unproven = format!("{chosen} AND NOT r.convalidated");
         self.statements(&constraints("'c'", &unproven))?;
+        if self.oid.is_empty() {
+            self.statements(&format!(
+                "SELECT 'ALTER DOMAIN ' || quote_ident(n.nspname) || '.' || quote_ident(t.typname) || \
+                 ' ADD CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid) \
+                 FROM pg_catalog.pg_constraint r JOIN pg_catalog.pg_type t ON t.oid = r.contypid \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+                 WHERE NOT r.convalidated AND {OURS} ORDER BY n.nspname, t.typname, r.conname"
+            ))?;
+        }
         self.statements(&indexes("'r', 'p'", &chosen))?;
         self.statements(&format!(
             "SELECT 'ALTER INDEX ' || quote_ident(m.nspname) || '.' || quote_ident(p.relname) || ' ATTACH PARTITION ' || \
@@ -518,6 +527,13 @@ impl Dump<'_> {
              FROM pg_catalog.pg_description d JOIN pg_catalog.pg_type t ON t.oid = d.objoid \
              JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
              WHERE d.classoid = 1247 AND {OURS} ORDER BY n.nspname, t.typname"
+        ))?;
+        self.statements(&format!(
+            "SELECT 'COMMENT ON CONSTRAINT ' || quote_ident(r.conname) || ' ON DOMAIN ' || \
+             quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' IS ' || quote_literal(d.description) \
+             FROM pg_catalog.pg_description d JOIN pg_catalog.pg_constraint r ON r.oid = d.objoid \
+             JOIN pg_catalog.pg_type t ON t.oid = r.contypid JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+             WHERE d.classoid = 2606 AND {OURS} ORDER BY n.nspname, t.typname, r.conname"
         ))?;
         self.statements(&format!(
             "SELECT 'COMMENT ON FUNCTION ' || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '(' || \

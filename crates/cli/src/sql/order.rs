@@ -277,7 +277,7 @@ pub(super) fn types_query() -> String {
          pg_catalog.format_type(t.typbasetype, t.typtypmod) || \
          coalesce(' DEFAULT ' || t.typdefault, '') || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END || \
          coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid), '') \
-         FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid), '') \
+         FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid AND r.convalidated), '') \
          FROM {types} WHERE t.typtype = 'd' AND {OURS} \
          UNION ALL SELECT t.oid, 'CREATE TYPE ' || {name} || ' AS (' || \
          coalesce((SELECT string_agg(quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) \

@@ -189,3 +189,10 @@ fn a_row_that_has_left_its_index_is_not_changed() {
     assert!(deleted.contains("DELETE 0"), "{deleted}");
     assert!(locked.contains("id\n2\n"), "the next one: {locked}");
 }
+
+/// Details of errors for roles that may not read what they change: values that the statement gives
+/// alone. They showed all of the row, and the values of keys.
+#[test]
+fn values_in_errors() {
+    run("shown_values");
+}

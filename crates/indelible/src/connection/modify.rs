@@ -203,9 +203,10 @@ impl Connection {
         let entry = &*table.entry;
         check_layout(entry, changes.layout())?;
         let names_key = names_key_of(table, changes);
-        let strength = match names_key {
-            true => self.strength_for_seen(table, (key, partition), changes)?,
-            false => RowLock::NoKeyUpdate,
+        let strength = if names_key {
+            self.strength_for_seen(table, (key, partition), changes)?
+        } else {
+            RowLock::NoKeyUpdate
         };
         self.lock_to_change(table, key, strength)?;
         self.note_key(table, key)?;
@@ -255,9 +256,10 @@ impl Connection {
         };
         let mut difference = self.open()?.writes.pool.changes(table);
         changes.add_news_for(&seen, &mut difference);
-        Ok(match names_key_of(table, &difference) {
-            true => RowLock::Update,
-            false => RowLock::NoKeyUpdate,
+        Ok(if names_key_of(table, &difference) {
+            RowLock::Update
+        } else {
+            RowLock::NoKeyUpdate
         })
     }
 

@@ -15,7 +15,8 @@ use crate::state::Loose;
 use crate::types::Kind;
 use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{
-    DROP_EXPRESSION, has_subquery, ident_text, identity_change, mark_of, object_name, stored_text,
+    DROP_EXPRESSION, has_subquery, ident_text, identity_change, in_passes, mark_of, object_name,
+    stored_text,
 };
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DataType, DropBehavior,
@@ -49,7 +50,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
     session.lock_alone(object.oid)?;
     // The name may be that of an index of the table.
     let is_index = object.name != name;
-    for operation in &alter.operations {
+    for operation in in_passes(&alter.operations)? {
         check_kind(&object, &name, operation)?;
         match operation {
             AlterTableOperation::RenameTable {
@@ -675,7 +676,9 @@ pub(super) fn has_inside(catalog: &Catalog, kind: Kind, is_it: &dyn Fn(Kind) -> 
             Some(Body::Table(body)) => {
                 open.extend(body.columns.iter().map(|one| one.data_type.kind));
             }
-            Some(Body::Composite(fields)) => open.extend(fields.iter().map(|(_, one)| one.kind)),
+            Some(Body::Composite(body)) => {
+                open.extend(body.fields.iter().map(|(_, one)| one.kind));
+            }
             _ => {}
         }
         if open[first..].iter().any(|kind| is_it(*kind)) {

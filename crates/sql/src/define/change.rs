@@ -255,6 +255,10 @@ impl Session {
     ) -> Result<Option<(Oid, String)>> {
         let (schema, name) = object_name(name)?;
         let namespace = match (target, &schema) {
+            (Some(target), Some(schema)) if self.schema_for_new(schema)? != target => {
+                let message = "cannot create temporary relation in non-temporary schema";
+                return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+            }
             (Some(target), _) => target,
             (None, Some(schema)) => self.schema_for_new(schema)?,
             (None, None) => self.environment.names.target_schema()?,

@@ -54,11 +54,7 @@ pub(super) fn comment(
             object.ok_or_else(|| SqlError::internal("a schema has an object"))?
         }
         CommentObject::Type | CommentObject::Domain => {
-            let found = names.find(Names::Types, schema.as_deref(), &name).cloned();
-            found.ok_or_else(|| {
-                let message = format!("type \"{name}\" does not exist");
-                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-            })?
+            session.type_at((schema.as_deref(), &name))?
         }
         CommentObject::Role => match session.role_to_comment(&name)? {
             Some(object) => object,
@@ -100,14 +96,39 @@ pub(super) fn on_constraint(
         _ => &[],
     };
     if let Some(found) = constraints.iter().find(|own| own.name == constraint) {
-        let comment = comment.filter(|text| !text.is_empty()).map(str::to_owned);
-        return session.comment_on_part(&object, found.oid, comment);
+        return session.comment_on_part(&object, found.oid, comment.map(str::to_owned));
     }
     let message = format!(
         "constraint \"{constraint}\" for table \"{}\" does not exist",
         table.name
     );
     Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+}
+
+/// Gives a constraint of a domain a comment, or takes it away.
+pub(super) fn on_domain_constraint(
+    session: &mut Session,
+    (constraint, path): (&str, &Path),
+    comment: Option<&str>,
+) -> Result<Completion> {
+    session.begin_definition()?;
+    let object = session.type_at((path.schema.as_deref(), &path.name))?;
+    let (mut object, domain) = (Object::clone(&object), &object.name);
+    let checks = match &object.body {
+        Body::Domain(body) => body.checks.as_slice(),
+        _ => {
+            let message = format!("{domain} is not a domain");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+    };
+    let at = checks.iter().position(|(own, _)| own == constraint);
+    let at = at.ok_or_else(|| {
+        let message = format!("constraint \"{constraint}\" for domain {domain} does not exist");
+        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+    })?;
+    object.body.set_part_comment(at, comment.map(str::to_owned));
+    session.put(object, None)?;
+    Ok(Completion::new("COMMENT"))
 }
 
 /// Gives a function a comment, or takes it away.
@@ -141,6 +162,14 @@ impl Session {
         Ok(Completion::new("COMMENT"))
     }
 
+    fn type_at(&self, (schema, name): (Option<&str>, &str)) -> Result<Arc<Object>> {
+        let found = self.environment.names.find(Names::Types, schema, name);
+        found.cloned().ok_or_else(|| {
+            let message = format!("type \"{name}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })
+    }
+
     /// A role that gets a comment; none if it is the database's owner, which is no object.
     fn role_to_comment(&self, name: &str) -> Result<Option<Arc<Object>>> {
         let role = self.catalog().role_named(name);
@@ -160,18 +189,22 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let (schema, name) = object_name(&ObjectName(parts))?;
-        let object = self.relation_at(&Path { schema, name })?;
-        let mut object = Object::clone(&object);
-        let table = object.name.clone();
-        let Body::Table(body) = &mut object.body else {
-            let message = format!("\"{table}\" is not a table");
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        let object = match self.type_at((schema.as_deref(), &name)) {
+            Ok(object) if matches!(object.body, Body::Composite(_)) => object,
+            _ => self.relation_at(&Path { schema, name })?,
         };
-        let at = body.column(&column).ok_or_else(|| {
+        let mut object = Object::clone(&object);
+        let table = &object.name;
+        if !object.body.has_columns() {
+            let message = format!("cannot set comment on relation \"{table}\"");
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(error.detail("This operation is not supported for sequences."));
+        }
+        let at = object.body.column(&column).ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
         })?;
-        body.columns[at].comment = comment;
+        object.body.set_part_comment(at, comment);
         self.put(object, None)
     }
 }

@@ -157,6 +157,15 @@ impl Session {
                 "PRIMARY KEY"
             }
             TableConstraint::Unique(_) | TableConstraint::UniqueUsingIndex(_) => "UNIQUE",
+            TableConstraint::ForeignKey(foreign) if self.is_partitioned(oid)? => {
+                let (table, parent) = (self.altered(oid)?.name, &foreign.foreign_table);
+                let message = format!(
+                    "cannot add NOT VALID foreign key on partitioned table \"{table}\" referencing relation \"{parent}\""
+                );
+                let detail = "This feature is not yet supported on partitioned tables.";
+                let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+                return Err(error.detail(detail));
+            }
             _ => {
                 let mut written = Written {
                     is_unproven: true,

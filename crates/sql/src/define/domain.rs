@@ -45,16 +45,16 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             if place_of(domain, &name).is_some() {
                 return Err(duplicate(&name, &object.name));
             }
-            if !is_unproven {
+            if *is_unproven {
+                domain.unproven.push(name.clone());
+            } else {
                 let value = [Column::new("value", domain.base)];
                 session.refuse_broken(object.oid, &text, &value)?;
             }
             domain.checks.push((name, text));
         }
         DomainChange::Drop { name, if_exists } => match place_of(domain, name) {
-            Some(at) => {
-                domain.checks.remove(at);
-            }
+            Some(at) => domain.forget_check(at),
             None => {
                 let error = missing(name, &object.name);
                 if !if_exists {
@@ -68,6 +68,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             let at = place_of(domain, name).ok_or_else(|| missing(name, &object.name))?;
             let value = [Column::new("value", domain.base)];
             session.refuse_broken(object.oid, &domain.checks[at].1, &value)?;
+            domain.unproven.retain(|own| own != name);
         }
         DomainChange::Rename(from, to) => {
             let at = place_of(domain, from).ok_or_else(|| missing(from, &object.name))?;
@@ -75,6 +76,10 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
                 return Err(duplicate(to, &object.name));
             }
             domain.checks[at].0.clone_from(to);
+            let unproven = domain.unproven.iter_mut();
+            unproven
+                .filter(|own| *own == from)
+                .for_each(|own| own.clone_from(to));
         }
     }
     session.put(new, None)

@@ -425,7 +425,7 @@ impl Session {
                         found.push((what, Dependent::Object(other.oid)));
                     }
                 }
-                Body::Composite(fields) if fields.iter().any(|(_, one)| is_of(*one, oid)) => {
+                Body::Composite(body) if body.fields.iter().any(|(_, one)| is_of(*one, oid)) => {
                     let what = format!("type {}", other.name);
                     found.push((what, Dependent::Object(other.oid)));
                 }

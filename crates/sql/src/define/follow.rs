@@ -395,7 +395,9 @@ impl Session {
             resolved.is_ok_and(|resolved| resolved.names_object(function))
         };
         if let Body::Domain(domain) = &mut object.body {
-            domain.checks.retain(|(_, text)| !calls(text));
+            while let Some(at) = domain.checks.iter().position(|(_, text)| calls(text)) {
+                domain.forget_check(at);
+            }
         }
         self.put(object, None)
     }

@@ -3,7 +3,7 @@
 //! The query of a function is bound when it is made, so what cannot be called is refused then.
 
 use super::column::DEFAULT;
-use crate::catalog::{Body, FunctionBody, Names, Object};
+use crate::catalog::{Body, FunctionBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -108,8 +108,10 @@ pub(super) fn drop(session: &mut Session, drop: &DropFunction) -> Result<Complet
 
 impl Session {
     /// The type of a value that a function takes or returns.
-    fn value_type(&self, data_type: &DataType) -> Result<Type> {
-        let found = type_named(&self.environment.names, data_type)?.data_type;
+    fn value_type(&self, data_type: &DataType, domains: &mut Vec<Oid>) -> Result<Type> {
+        let named = type_named(&self.environment.names, data_type)?;
+        domains.push(named.domain.unwrap_or_default());
+        let found = named.data_type;
         let is_value =
             !found.kind.is_polymorphic() && !matches!(found.kind, Kind::Record | Kind::Void);
         if is_value {
@@ -123,7 +125,11 @@ impl Session {
     }
 
     /// Names and types of the arguments of a function, and the defaults of the last of them.
-    fn function_arguments(&self, create: &CreateFunction) -> Result<(Arguments, Vec<String>)> {
+    fn function_arguments(
+        &self,
+        create: &CreateFunction,
+        domains: &mut Vec<Oid>,
+    ) -> Result<(Arguments, Vec<String>)> {
         let (mut arguments, mut defaults) = (Vec::new(), Vec::new());
         for argument in create.args.iter().flatten() {
             let OperateFunctionArg {
@@ -140,7 +146,7 @@ impl Session {
                 ));
             };
             let name = name.as_ref().map(ident_text);
-            let data_type = self.value_type(data_type)?;
+            let data_type = self.value_type(data_type, domains)?;
             match default_expr {
                 Some(default) => {
                     let text = self.kept_text(default, DEFAULT)?;
@@ -166,8 +172,9 @@ impl Session {
     }
 
     fn function_body(&self, create: &CreateFunction) -> Result<FunctionBody> {
-        let value = |data_type: &DataType| self.value_type(data_type);
-        let (arguments, defaults) = self.function_arguments(create)?;
+        let mut domains = Vec::new();
+        let (arguments, defaults) = self.function_arguments(create, &mut domains)?;
+        let mut value = |data_type: &DataType| self.value_type(data_type, &mut domains);
         let mut columns = Vec::new();
         let (result, returns_set) = match &create.return_type {
             Some(FunctionReturnType::DataType(DataType::Table(Some(fields)))) => {
@@ -205,6 +212,10 @@ impl Session {
                 Some(FunctionBehavior::Volatile) | None => Volatility::Volatile,
             },
             query: query_of(create.function_body.as_ref())?,
+            domains: match domains.iter().any(|domain| *domain != 0) {
+                true => domains,
+                false => Vec::new(),
+            },
         })
     }
 
@@ -262,7 +273,14 @@ fn check_replaced(known: &Object, new: &FunctionBody) -> Result<()> {
         let types = types.collect::<Vec<_>>().join(",");
         format!("Use DROP FUNCTION {name}({types}) first.")
     };
-    if old.result != new.result || old.returns_set != new.returns_set || old.columns != new.columns
+    let results = |body: &FunctionBody| -> Vec<Option<Oid>> {
+        let count = body.columns.len().max(1);
+        (0..count).map(|at| body.result_domain(at)).collect()
+    };
+    if old.result != new.result
+        || old.returns_set != new.returns_set
+        || old.columns != new.columns
+        || results(old) != results(new)
     {
         let error = invalid("cannot change return type of existing function");
         return Err(error.hint(hint(&known.name)));

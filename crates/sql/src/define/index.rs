@@ -90,7 +90,7 @@ fn create_from(session: &mut Session, create: &CreateIndex, is_copy: bool) -> Re
     }
     session.keep_included(object.oid, oid, included)?;
     if body.lineage.scheme.is_some() && !is_only {
-        create_below(session, create, object.oid)?;
+        create_below(session, create, (object.oid, oid))?;
     }
     Ok(completion)
 }
@@ -118,9 +118,16 @@ fn has_nulls_alike(create: &CreateIndex, keys: &[IndexKey]) -> Result<bool> {
     Err(SqlError::unsupported(found, "Use columns."))
 }
 
-/// Creates the index of each table that inherits from one.
-fn create_below(session: &mut Session, create: &CreateIndex, above: Oid) -> Result<()> {
+/// Creates the index of each table that inherits from one, and has none like it.
+fn create_below(
+    session: &mut Session,
+    create: &CreateIndex,
+    (above, index): (Oid, Oid),
+) -> Result<()> {
     for heir in session.catalog().heirs(above) {
+        if session.has_index_below(heir, (above, index))? {
+            continue;
+        }
         let table_name = session.path_of(&session.altered(heir)?);
         let heirs = CreateIndex {
             name: None,
@@ -161,6 +168,20 @@ impl Session {
             body.included.push((index, columns));
         }
         self.put(object, None)
+    }
+
+    /// Whether a partition has an index that belongs to one of its table, and to no other of it.
+    fn has_index_below(&self, heir: Oid, (above, index): (Oid, Oid)) -> Result<bool> {
+        let (heir, above) = (self.altered(heir)?, self.altered(above)?);
+        let (Body::Table(heir), Body::Table(above)) = (&heir.body, &above.body) else {
+            return Ok(false);
+        };
+        let mut indexes = above.indexes.iter();
+        let new = indexes.find(|one| one.oid == index);
+        let found = new.and_then(|new| heir.index_below((above, new)));
+        let of_others = above.indexes.iter().filter(|one| one.oid != index);
+        let mut of_others = of_others.map(|one| heir.index_below((above, one)));
+        Ok(found.is_some() && of_others.all(|other| other != found))
     }
 
     /// The name of an object with its schema.
@@ -555,12 +576,13 @@ pub(super) fn of_build(error: SqlError, name: &str) -> SqlError {
         return error;
     }
     let message = format!("could not create unique index \"{name}\"");
-    let detail = error
-        .detail
-        .map(|detail| detail.replace(") already exists.", ") is duplicated."));
+    let detail = match error.detail {
+        Some(detail) => detail.replace(") already exists.", ") is duplicated."),
+        None => "Duplicate keys exist.".to_owned(),
+    };
     SqlError {
         message,
-        detail,
+        detail: Some(detail),
         ..error
     }
     .named(|names| names.constraint = Some(name.to_owned()))

@@ -7,10 +7,12 @@
 
 use super::alter::table_body;
 use super::column::Written;
+use super::index::create_forms;
 use super::like::keys_like;
-use crate::catalog::{Body, Constraint, Object, Oid, Rule, TableBody};
+use crate::catalog::{Body, Constraint, Index, Object, Oid, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
+use crate::state::quoted;
 use indelible::TableLock;
 use sql_parse::ident_text;
 use sqlparser::ast::{AlterTableOperation as Operation, Ident, TableConstraint};
@@ -61,6 +63,11 @@ impl Session {
             let hint = "Do not specify the ONLY keyword.";
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).hint(hint));
         }
+        let is_unproven = body.unproven.contains(&constraint.oid);
+        if is_only && verb.is_empty() && is_check && is_unproven && !below.is_empty() {
+            let message = "constraint must be validated on child tables too";
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
         self.alter_one(oid, operation)?;
         for (heir, own) in below.into_iter().filter(|_| !is_only) {
             let mut operation = operation.clone();
@@ -103,6 +110,10 @@ impl Session {
         let mut object = self.altered(partition)?;
         let written = missing_keys(above, table_body(&mut object)?);
         self.add_written(partition, written)?;
+        let object = self.altered(partition)?;
+        if let Body::Table(own) = &object.body {
+            create_forms(self, partition, &missing_indexes(above, own))?;
+        }
         for below in self.catalog().partitions(partition) {
             let mut above = self.altered(partition)?;
             self.give_keys(table_body(&mut above)?, below)?;
@@ -246,6 +257,20 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The indexes of a table that are no constraints, and that a partition of it has not.
+fn missing_indexes(above: &TableBody, own: &TableBody) -> Vec<(bool, String)> {
+    let mut missing = above.clone();
+    let is_missing = |index: &Index| own.index_below((above, index)).is_none();
+    missing.indexes.retain(is_missing);
+    let mut written = Written::default();
+    keys_like(&missing, &mut written);
+    let plain = written.indexes.into_iter().map(|(columns, is_unique)| {
+        let columns: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+        (is_unique, format!("({})", columns.join(", ")))
+    });
+    plain.chain(written.forms).collect()
 }
 
 /// The keys of a table that a partition of it has not.

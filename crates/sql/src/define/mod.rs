@@ -214,8 +214,15 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
         } => schema::move_relation(session, (name, *if_exists), schema, *is_view),
         Own::CommentOnConstraint {
             constraint,
-            table,
+            of,
+            is_domain,
             comment,
-        } => comment::on_constraint(session, (constraint, table), comment.as_deref()),
+        } => {
+            let comment = comment.as_deref().filter(|text| !text.is_empty());
+            match is_domain {
+                true => comment::on_domain_constraint(session, (constraint, of), comment),
+                false => comment::on_constraint(session, (constraint, of), comment),
+            }
+        }
     }
 }

@@ -51,6 +51,10 @@ pub(super) fn create(
             "CREATE TABLE"
         }));
     };
+    if create.on_commit.is_some() && !session.is_temporary(namespace) {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
     if let Some(query) = &create.query {
         let names: Vec<_> = create.columns.iter().map(|one| one.name.clone()).collect();
         let with_data = create.with_data.as_ref().is_none_or(|with| with.data);

@@ -115,11 +115,12 @@ fn named_objects(object: &Object) -> Vec<Oid> {
         }
         Body::View(view) => named.extend(&view.reads),
         Body::Domain(domain) => types.push(domain.base),
-        Body::Composite(fields) => types.extend(fields.iter().map(|(_, data_type)| *data_type)),
+        Body::Composite(body) => types.extend(body.fields.iter().map(|(_, data_type)| *data_type)),
         Body::Function(function) => {
             let arguments = function.arguments.iter().map(|(_, data_type)| *data_type);
             let columns = function.columns.iter().map(|(_, data_type)| *data_type);
             types.extend(arguments.chain(columns).chain([function.result]));
+            named.extend(function.domains.iter().copied().filter(|oid| *oid != 0));
         }
         _ => {}
     }

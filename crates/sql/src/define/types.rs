@@ -4,7 +4,7 @@
 //! conditions of the domain that it is made of, followed by its own.
 
 use super::column::DEFAULT;
-use crate::catalog::{Body, DomainBody, EnumBody, Names, Object, Oid};
+use crate::catalog::{Body, CompositeBody, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -82,7 +82,10 @@ fn create_composite(
         namespace,
         name,
         comment: None,
-        body: Body::Composite(fields),
+        body: Body::Composite(CompositeBody {
+            fields,
+            comments: Vec::new(),
+        }),
     };
     session.put(object, None)?;
     Ok(Completion::new("CREATE TYPE"))
@@ -183,11 +186,16 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         not_null: false,
         default: None,
         checks: Vec::new(),
+        unproven: Vec::new(),
+        comments: Vec::new(),
     };
     if let Some(parent) = base.domain.and_then(|oid| session.catalog().object(oid))
         && let Body::Domain(parent) = &parent.body
     {
-        domain = parent.clone();
+        domain = DomainBody {
+            comments: Vec::new(),
+            ..parent.clone()
+        };
     }
     if let Some(default) = &create.default {
         domain.default = Some(session.kept_text(default, DEFAULT)?);

@@ -49,7 +49,11 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     check_distinct(&columns)?;
     let query = session.with_full_names(&query)?;
     let query = named(query, &unnamed, &columns)?;
-    if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
+    let before = known.as_ref().and_then(|known| match &known.body {
+        Body::View(before) => Some(before),
+        _ => None,
+    });
+    if let Some(before) = before {
         check_replaced(&before.columns, &columns)?;
     }
     let body = ViewBody {
@@ -57,12 +61,13 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         columns,
         reads,
         options: view_options(&create.options)?,
+        comments: before.map_or_else(Vec::new, |view| view.comments.clone()),
     };
     let object = Object {
         oid,
         namespace,
         name,
-        comment: None,
+        comment: known.as_ref().and_then(|known| known.comment.clone()),
         body: Body::View(body),
     };
     session.binding(|binder| binder.check_option(&object))?;

@@ -16,6 +16,7 @@ use crate::plan::{
     Expr, PointChange, PointInsert, PointPlan, PointRow, PointSelect, Source, Target,
 };
 use crate::sink::Batch;
+use crate::state::Environment;
 use crate::types::{Context, Datum, storage};
 use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, RowLock, TableId, ValueRef, Wait};
 use std::collections::BTreeMap;
@@ -93,11 +94,11 @@ impl PointMemory {
         &self,
         plan: &PointPlan,
         error: SqlError,
-        context: &Context<'_>,
+        environment: &Environment,
     ) -> SqlError {
         let found = match plan {
             PointPlan::Insert(plan) if error.state == SqlState::UNIQUE_VIOLATION => {
-                rules::duplicate_primary(&plan.table, &self.work.values, context)
+                rules::duplicate_primary(&plan.table, &self.work.values, environment)
             }
             _ => None,
         };

@@ -281,10 +281,8 @@ impl Session {
 
     /// Commits after a point plan, unless a block goes on.
     fn end_point(&mut self, point: &PointPlan) -> Result<()> {
-        self.end_implicit().map_err(|error| {
-            let context = self.environment.context();
-            self.point.of_commit(point, error, &context)
-        })
+        self.end_implicit()
+            .map_err(|error| self.point.of_commit(point, error, &self.environment))
     }
 
     /// Runs a prepared statement by its point plan once for each row of values, in the open block

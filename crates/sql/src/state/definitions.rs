@@ -36,8 +36,16 @@ impl Definitions<'_> {
         }
         let catalog = &self.names.catalog;
         let Some((object, constraint)) = catalog.constraint(oid) else {
-            let (domain, condition) = domain_check(catalog, oid)?;
-            return Some(check_of(&self.check(domain, condition)));
+            let (object, at) = domain_check(catalog, oid)?;
+            let Body::Domain(domain) = &object.body else {
+                return None;
+            };
+            let (name, condition) = domain.checks.get(at)?;
+            let check = check_of(&self.check(object, condition));
+            return Some(match domain.unproven.contains(name) {
+                true => format!("{check} NOT VALID"),
+                false => check,
+            });
         };
         let Body::Table(table) = &object.body else {
             return None;

@@ -6,7 +6,7 @@
 use super::definitions::Definitions;
 use super::host::HostCall;
 use crate::catalog::DATABASE;
-use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
+use crate::catalog::{Body, Names, Object, Oid, PUBLIC, domain_check, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Regclass, Text};
 use crate::types::array::Array;
@@ -206,14 +206,16 @@ impl HostCall<'_> {
         let Body::Function(body) = &self.names.catalog.object(oid)?.body else {
             return None;
         };
-        let type_text = |data_type: Type| {
-            let of_user = context.names.type_name(data_type.kind);
+        let type_text = |data_type: Type, domain: Option<Oid>| {
+            let of_domain = domain.and_then(|oid| context.names.object_name(Kind::Regtype, oid));
+            let of_user = of_domain.or_else(|| context.names.type_name(data_type.kind));
             of_user.unwrap_or_else(|| data_type.kind.name())
         };
         let argument = |(at, (name, data_type)): (usize, &(Option<String>, Type))| {
+            let text = type_text(*data_type, body.argument_domain(at));
             let named = match name {
-                Some(name) => format!("{} {}", quoted(name), type_text(*data_type)),
-                None => type_text(*data_type),
+                Some(name) => format!("{} {text}", quoted(name)),
+                None => text,
             };
             match body.default_of(at).filter(|_| with_defaults) {
                 Some(default) => format!("{named} DEFAULT {default}"),
@@ -222,11 +224,13 @@ impl HostCall<'_> {
         };
         let arguments = body.arguments.iter().enumerate().map(argument);
         let set = if body.returns_set { "SETOF " } else { "" };
-        let mut result = format!("{set}{}", type_text(body.result));
+        let mut result = format!("{set}{}", type_text(body.result, body.result_domain(0)));
         if !body.columns.is_empty() {
-            let columns = body.columns.iter();
-            let columns = columns
-                .map(|(name, data_type)| format!("{} {}", quoted(name), type_text(*data_type)));
+            let columns = body.columns.iter().enumerate();
+            let columns = columns.map(|(at, (name, data_type))| {
+                let text = type_text(*data_type, body.result_domain(at));
+                format!("{} {text}", quoted(name))
+            });
             result = format!("TABLE({})", columns.collect::<Vec<_>>().join(", "));
         }
         Some((arguments.collect::<Vec<_>>().join(", "), result))
@@ -370,15 +374,17 @@ impl HostCall<'_> {
             }
             let of_index = catalog.index(oid).map(|(table, _)| table);
             let of_constraint = || catalog.constraint(oid).map(|(table, _)| table);
-            return match &of_index.or_else(of_constraint)?.body {
-                Body::Table(table) => table.comment_on(oid).map(str::to_owned),
-                _ => None,
+            return match of_index.or_else(of_constraint).map(|table| &table.body) {
+                Some(Body::Table(table)) => table.comment_on(oid).map(str::to_owned),
+                _ => {
+                    let (domain, at) = domain_check(catalog, oid)?;
+                    domain.body.part_comment(at).map(str::to_owned)
+                }
             };
         };
-        match (part.checked_sub(1), &object.body) {
-            (None, _) => object.comment.clone(),
-            (Some(at), Body::Table(table)) => table.columns.get(at)?.comment.clone(),
-            _ => None,
+        match part.checked_sub(1) {
+            None => object.comment.clone(),
+            Some(at) => object.body.column_comment(at).map(str::to_owned),
         }
     }
 

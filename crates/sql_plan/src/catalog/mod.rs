@@ -29,8 +29,8 @@ pub use defaults::{Defaults, DefaultsBody};
 pub use grants::{AccessBody, Grant, Privilege, RolesOf, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
-    Beginning, Body, Column, DomainBody, EnumBody, Hidden, Index, IndexForm, Materialized, Object,
-    Origin, SequenceBody, TableBody, ViewBody,
+    Beginning, Body, Column, CompositeBody, DomainBody, EnumBody, Hidden, Index, IndexForm,
+    Materialized, Object, Origin, PartComments, SequenceBody, TableBody, ViewBody,
 };
 pub use oid::{
     DATABASE, DATABASE_OWNER, EVERYONE, FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid,

@@ -57,7 +57,7 @@ pub enum Body {
     /// A function in SQL.
     Function(FunctionBody),
     /// A type of rows: names and types of the fields.
-    Composite(Vec<(String, Type)>),
+    Composite(CompositeBody),
     /// Defaults of a role.
     Defaults(DefaultsBody),
     /// An extension that was made.
@@ -196,6 +196,8 @@ pub struct ViewBody {
     pub reads: Vec<Oid>,
     /// Options with their values, in the order in which they were given.
     pub options: Vec<(String, String)>,
+    /// Comments on columns, by their positions.
+    pub comments: PartComments,
 }
 
 impl ViewBody {
@@ -309,6 +311,107 @@ pub struct DomainBody {
     pub default: Option<String>,
     /// Names and conditions over `VALUE`.
     pub checks: Vec<(String, String)>,
+    /// Names of checks that values may break which were there before them.
+    pub unproven: Vec<String>,
+    /// Comments on checks, by their positions.
+    pub comments: PartComments,
+}
+
+impl DomainBody {
+    /// Removes the check at a position, with its comment.
+    pub fn forget_check(&mut self, at: usize) {
+        let (name, _) = self.checks.remove(at);
+        self.unproven.retain(|own| *own != name);
+        self.comments.retain(|(part, _)| *part != at);
+        for (part, _) in &mut self.comments {
+            *part -= usize::from(*part > at);
+        }
+    }
+}
+
+/// A type of rows.
+#[derive(Clone, Debug)]
+pub struct CompositeBody {
+    /// Names and types of the fields.
+    pub fields: Vec<(String, Type)>,
+    /// Comments on fields, by their positions.
+    pub comments: PartComments,
+}
+
+/// Comments on parts of an object, by their positions.
+pub type PartComments = Vec<(usize, String)>;
+
+impl Body {
+    /// Comments on columns, fields or checks of all but tables, which keep them with the columns.
+    pub fn part_comments(&self) -> &[(usize, String)] {
+        match self {
+            Self::View(view) => &view.comments,
+            Self::Composite(body) => &body.comments,
+            Self::Domain(domain) => &domain.comments,
+            _ => &[],
+        }
+    }
+
+    /// The comment on a column or a field.
+    pub fn column_comment(&self, at: usize) -> Option<&str> {
+        match self {
+            Self::Table(table) => table.columns.get(at)?.comment.as_deref(),
+            Self::Domain(_) => None,
+            _ => self.part_comment(at),
+        }
+    }
+
+    /// The comment on a part.
+    pub fn part_comment(&self, at: usize) -> Option<&str> {
+        let found = self.part_comments().iter().find(|(part, _)| *part == at);
+        found.map(|(_, text)| text.as_str())
+    }
+
+    /// Gives a part a comment, or takes it away.
+    pub fn set_part_comment(&mut self, at: usize, comment: Option<String>) {
+        let comments = match self {
+            Self::Table(table) => {
+                if let Some(column) = table.columns.get_mut(at) {
+                    column.comment = comment;
+                }
+                return;
+            }
+            Self::View(view) => &mut view.comments,
+            Self::Composite(body) => &mut body.comments,
+            Self::Domain(domain) => &mut domain.comments,
+            _ => return,
+        };
+        comments.retain(|(part, _)| *part != at);
+        comments.extend(comment.map(|text| (at, text)));
+    }
+
+    /// Whether it has columns or fields.
+    pub fn has_columns(&self) -> bool {
+        matches!(self, Self::Table(_) | Self::View(_) | Self::Composite(_))
+    }
+
+    /// The position of a column or a field.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        let at = |columns: &[(String, Type)]| columns.iter().position(|(own, _)| own == name);
+        match self {
+            Self::Table(table) => table.column(name),
+            Self::View(view) => at(&view.columns),
+            Self::Composite(body) => at(&body.fields),
+            _ => None,
+        }
+    }
+}
+
+fn write_comments(writer: &mut Writer, comments: &[(usize, String)]) {
+    writer.list(comments, |writer, (part, text)| {
+        writer.number(*part as i64);
+        writer.text(text);
+    });
+}
+
+/// Bodies of earlier builds have no such comments.
+fn read_comments(reader: &mut Reader<'_>) -> Result<PartComments> {
+    reader.rest(|reader| Ok((reader.integer()?, reader.text()?)))
 }
 
 impl Object {
@@ -375,11 +478,14 @@ impl Object {
                     write_type(writer, data_type);
                 });
                 writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
-                if !view.options.is_empty() {
+                if !view.options.is_empty() || !view.comments.is_empty() {
                     writer.list(&view.options, |writer, (name, value)| {
                         writer.text(name);
                         writer.text(value);
                     });
+                }
+                if !view.comments.is_empty() {
+                    write_comments(&mut writer, &view.comments);
                 }
             }
             Body::Sequence(sequence) => sequence.write(&mut writer),
@@ -387,10 +493,15 @@ impl Object {
             Body::Access(access) => access.write(&mut writer),
             Body::Defaults(defaults) => defaults.write(&mut writer),
             Body::Function(function) => function.write(&mut writer),
-            Body::Composite(fields) => writer.list(fields, |writer, (name, data_type)| {
-                writer.text(name);
-                write_type(writer, data_type);
-            }),
+            Body::Composite(body) => {
+                writer.list(&body.fields, |writer, (name, data_type)| {
+                    writer.text(name);
+                    write_type(writer, data_type);
+                });
+                if !body.comments.is_empty() {
+                    write_comments(&mut writer, &body.comments);
+                }
+            }
             Body::Enum(body) => {
                 writer.list(&body.labels, |writer, label| writer.text(label));
                 writer.list(&body.places, |writer, place| writer.number((*place).into()));
@@ -403,6 +514,10 @@ impl Object {
                     writer.text(name);
                     writer.text(condition);
                 });
+                if !domain.unproven.is_empty() || !domain.comments.is_empty() {
+                    writer.list(&domain.unproven, |writer, name| writer.text(name));
+                    write_comments(&mut writer, &domain.comments);
+                }
             }
         }
         writer.finish()
@@ -424,11 +539,8 @@ impl Object {
                 columns: reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?,
                 reads: reader.list(Reader::integer)?,
                 // Views without options have no list of them.
-                options: if reader.is_at_end() {
-                    Vec::new()
-                } else {
-                    reader.list(|reader| Ok((reader.text()?, reader.text()?)))?
-                },
+                options: reader.rest(|reader| Ok((reader.text()?, reader.text()?)))?,
+                comments: read_comments(reader)?,
             }),
             4 => Body::Sequence(SequenceBody::read(reader)?),
             7 => Body::Role(RoleBody::read(reader)?),
@@ -436,7 +548,10 @@ impl Object {
             11 => Body::Defaults(DefaultsBody::read(reader)?),
             12 => Body::Extension,
             9 => Body::Function(FunctionBody::read(reader)?),
-            10 => Body::Composite(reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?),
+            10 => Body::Composite(CompositeBody {
+                fields: reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?,
+                comments: read_comments(reader)?,
+            }),
             5 => {
                 let labels = reader.list(Reader::text)?;
                 // Enums that were written without places have those of a list.
@@ -452,6 +567,8 @@ impl Object {
                 not_null: reader.flag()?,
                 default: reader.option(Reader::text)?,
                 checks: reader.list(|reader| Ok((reader.text()?, reader.text()?)))?,
+                unproven: reader.rest(Reader::text)?,
+                comments: read_comments(reader)?,
             }),
             _ => return Err(reader.damaged()),
         };

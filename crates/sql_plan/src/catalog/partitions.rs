@@ -20,7 +20,7 @@ impl Catalog {
         body.lineage.bound.as_ref()?;
         let parent = *body.lineage.parents.first()?;
         match index {
-            Some(index) => same_index(table_of(self.object(parent)?)?, (body, index)),
+            Some(index) => table_of(self.object(parent)?)?.index_above((body, index)),
             None => Some(parent),
         }
     }
@@ -36,7 +36,7 @@ impl Catalog {
             let body = table_of(self.object(heir)?)?;
             body.lineage.bound.as_ref()?;
             match index {
-                Some(index) => same_index(body, (of_table()?, index)),
+                Some(index) => body.index_below((of_table()?, index)),
                 None => Some(heir),
             }
         });
@@ -156,24 +156,42 @@ fn table_of(object: &Object) -> Option<&TableBody> {
     }
 }
 
-/// The index of a table that has the keys of another table's index.
-fn same_index(table: &TableBody, (other, index): (&TableBody, &Index)) -> Option<Oid> {
-    let keys = |table: &TableBody, index: &Index| match table.form(index.oid) {
-        Some(form) => (form.keys.clone(), form.predicate.clone()),
-        None => {
-            let columns = index.columns.iter();
-            let names = columns.filter_map(|at| table.columns.get(*at));
-            (names.map(|column| column.name.clone()).collect(), None)
-        }
-    };
-    let wanted = keys(other, index);
-    let mut indexes = table.indexes.iter();
-    let found = indexes.find(|one| {
-        one.is_unique == index.is_unique
-            && one.options == index.options
-            && keys(table, one) == wanted
-    });
-    found.map(|found| found.oid)
+impl TableBody {
+    /// The index of a partition that belongs to one of its table.
+    pub fn index_below(&self, (above, index): (&Self, &Index)) -> Option<Oid> {
+        let mut indexes = self.indexes.iter();
+        let found = indexes.find(|own| self.is_below(own, (above, index)));
+        found.map(|own| own.oid)
+    }
+
+    /// The index of a partitioned table to which one of a partition belongs.
+    fn index_above(&self, (below, index): (&Self, &Index)) -> Option<Oid> {
+        let mut indexes = self.indexes.iter();
+        let found = indexes.find(|own| {
+            below.is_below(index, (self, own)) && below.index_below((self, own)) == Some(index.oid)
+        });
+        found.map(|own| own.oid)
+    }
+
+    /// Whether an index has the keys of another table's, and a constraint if that has one.
+    fn is_below(&self, own: &Index, (above, index): (&Self, &Index)) -> bool {
+        let keys = |table: &Self, index: &Index| match table.form(index.oid) {
+            Some(form) => (form.keys.clone(), form.predicate.clone()),
+            None => {
+                let columns = index.columns.iter();
+                let names = columns.filter_map(|at| table.columns.get(*at));
+                (names.map(|column| column.name.clone()).collect(), None)
+            }
+        };
+        let has_constraint = |table: &Self, index: &Index| {
+            let mut constraints = table.constraints.iter();
+            constraints.any(|one| one.name == index.name)
+        };
+        own.is_unique == index.is_unique
+            && own.options == index.options
+            && keys(self, own) == keys(above, index)
+            && (has_constraint(self, own) || !has_constraint(above, index))
+    }
 }
 
 impl PartitionBound {

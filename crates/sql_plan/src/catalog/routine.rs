@@ -30,6 +30,9 @@ pub struct FunctionBody {
     pub volatility: Volatility,
     /// The query, whose parameters are the arguments.
     pub query: String,
+    /// The domains of the arguments, and then of the result or of the columns; 0 for none. The
+    /// list is empty if there are none at all.
+    pub domains: Vec<Oid>,
 }
 
 impl FunctionBody {
@@ -38,6 +41,16 @@ impl FunctionBody {
         let arguments = self.arguments.iter();
         let oids = arguments.map(|(_, data_type)| data_type.kind.oid().to_string());
         format!("{name}({})", oids.collect::<Vec<_>>().join(","))
+    }
+
+    /// The domain that an argument is of, by its position.
+    pub fn argument_domain(&self, at: usize) -> Option<Oid> {
+        self.domains.get(at).copied().filter(|domain| *domain != 0)
+    }
+
+    /// The domain that the result is of, or a column of it.
+    pub fn result_domain(&self, column: usize) -> Option<Oid> {
+        self.argument_domain(self.arguments.len() + column)
     }
 
     /// The default of an argument by its position.
@@ -51,10 +64,11 @@ impl FunctionBody {
         let arguments = self.arguments.iter().map(|(_, one)| one);
         let columns = self.columns.iter().map(|(_, one)| one);
         let mut types = arguments.chain(columns).chain([&self.result]);
-        types.any(|one| {
-            let element = one.kind.element().map(Kind::oid);
-            one.kind.oid() == oid || element == Some(oid)
-        })
+        self.domains.contains(&oid)
+            || types.any(|one| {
+                let element = one.kind.element().map(Kind::oid);
+                one.kind.oid() == oid || element == Some(oid)
+            })
     }
 
     pub(super) fn write(&self, writer: &mut Writer) {
@@ -72,14 +86,18 @@ impl FunctionBody {
         });
         writer.text(&self.query);
         // Functions without defaults and columns are written as by earlier builds.
-        if !self.defaults.is_empty() || !self.columns.is_empty() {
+        let has_domains = !self.domains.is_empty();
+        if has_domains || !self.defaults.is_empty() || !self.columns.is_empty() {
             writer.list(&self.defaults, |writer, text| writer.text(text));
         }
-        if !self.columns.is_empty() {
+        if has_domains || !self.columns.is_empty() {
             writer.list(&self.columns, |writer, (name, data_type)| {
                 writer.text(name);
                 write_type(writer, data_type);
             });
+        }
+        if has_domains {
+            writer.list(&self.domains, |writer, oid| writer.number((*oid).into()));
         }
     }
 
@@ -99,6 +117,7 @@ impl FunctionBody {
             query: reader.text()?,
             defaults: reader.rest(Reader::text)?,
             columns: reader.rest(|reader| Ok((reader.text()?, read_type(reader)?)))?,
+            domains: reader.rest(Reader::integer)?,
         })
     }
 }

@@ -72,7 +72,7 @@ pub use expression::{Call, Expr, Let, Pending, Quantified, RowTest, Subquery, Su
 pub use implies::implies;
 pub use modify::{
     Arm, Change, Conflict, Insert, KeyRows, Leaf, Level, Merge, MergeAction, MergeClause, Modify,
-    Moves, Next, Reference, ReferenceAccess, Router, Target, TargetColumn, UniqueKey,
+    Moves, Next, Reference, ReferenceAccess, Router, Shown, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
     Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, ComputedIndex, ComputedKey,

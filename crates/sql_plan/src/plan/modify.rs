@@ -210,6 +210,30 @@ pub struct Target {
     pub children: Vec<Reference>,
     /// The partitions that it is: levels over its rows, and its arm of each.
     pub within: Vec<(Level, usize)>,
+    /// The way in which errors show its rows.
+    pub shown: Shown,
+}
+
+/// A row as errors show it: as one of the table that the statement names.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// That table. Roles that may not read it see the columns only that the statement gives.
+    pub table: Oid,
+    /// The place of each of its columns.
+    pub columns: Vec<usize>,
+    /// The places of columns that the statement gives values for.
+    pub given: Vec<usize>,
+}
+
+impl Shown {
+    /// Rows of a table as they are, where no statement gives values for its columns.
+    pub fn own(table: Oid, columns: usize) -> Self {
+        Self {
+            table,
+            columns: (0..columns).collect(),
+            given: Vec::new(),
+        }
+    }
 }
 
 impl Target {

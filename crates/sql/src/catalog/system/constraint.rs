@@ -114,6 +114,7 @@ fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     ("connamespace", Datum::Oid(object.namespace)),
                     ("contype", text("c")),
                     ("contypid", Datum::Oid(object.oid)),
+                    ("convalidated", flag(!domain.unproven.contains(name))),
                     ("conbin", text(from.definitions().check(object, condition))),
                 ]);
             }
@@ -122,15 +123,15 @@ fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The condition of a domain that has a number.
-pub(crate) fn domain_check(catalog: &Catalog, oid: Oid) -> Option<(&Object, &str)> {
+/// The domain, and the place there, of a condition that has a number.
+pub(crate) fn domain_check(catalog: &Catalog, oid: Oid) -> Option<(&Object, usize)> {
     catalog.objects().find_map(|object| {
         let Body::Domain(domain) = &object.body else {
             return None;
         };
-        let mut checks = (0..).zip(&domain.checks);
-        let (_, check) = checks.find(|(at, _)| domain_check_oid(object.oid, *at) == oid)?;
-        Some((&**object, check.1.as_str()))
+        let mut places = 0..domain.checks.len();
+        let at = places.find(|at| domain_check_oid(object.oid, *at) == oid)?;
+        Some((&**object, at))
     })
 }
 

@@ -59,8 +59,8 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
                 add((CONSTRAINT, domain_check_oid(oid, at), 0), named(condition));
             }
         }
-        Body::Composite(fields) => {
-            for (at, (_, data_type)) in fields.iter().enumerate() {
+        Body::Composite(body) => {
+            for (at, (_, data_type)) in body.fields.iter().enumerate() {
                 let needed = defined(*data_type).into_iter().collect();
                 add((CLASS, oid, at as i32 + 1), needed);
             }
@@ -68,7 +68,13 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
         Body::Function(function) => {
             let arguments = function.arguments.iter().map(|(_, data_type)| *data_type);
             let types = arguments.chain([function.result]);
-            add((PROC, oid, 0), types.filter_map(defined).collect());
+            let domains = function
+                .domains
+                .iter()
+                .copied()
+                .filter(|domain| *domain != 0);
+            let needed = types.filter_map(defined).chain(domains);
+            add((PROC, oid, 0), needed.collect());
             let defaults = function.defaults.iter().flat_map(named).collect();
             add((PROC, oid, 0), defaults);
         }

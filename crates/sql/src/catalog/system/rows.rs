@@ -87,7 +87,7 @@ pub(super) fn default_oid(relation: Oid, at: usize) -> Oid {
 
 /// The number of a condition of a domain, which has none of its own.
 pub(super) fn domain_check_oid(domain: Oid, at: usize) -> Oid {
-    domain.wrapping_add((at as Oid) << 22)
+    domain.wrapping_add((at as Oid + 1) << 22)
 }
 
 /// A text, or a name.

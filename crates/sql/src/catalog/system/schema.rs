@@ -7,7 +7,7 @@ use super::constraint::key_numbers;
 use super::depend::EXTENSION;
 use super::rows::{
     AUTHID, CLASS, CONSTRAINT, DATABASES, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array,
-    default_oid, flag, small, text, vector,
+    default_oid, domain_check_oid, flag, small, text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
@@ -242,7 +242,7 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relkind", text("S")),
                 ("relnatts", small(SEQUENCE_COLUMNS.len())),
             ]),
-            Body::Composite(fields) => rows.push([
+            Body::Composite(body) => rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("relname", text(&object.name)),
                 ("relnamespace", Datum::Oid(object.namespace)),
@@ -250,7 +250,7 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relowner", from.owner(&object)),
                 ("relpersistence", persistence),
                 ("relkind", text("c")),
-                ("relnatts", small(fields.len())),
+                ("relnatts", small(body.fields.len())),
             ]),
             _ => {}
         }
@@ -420,8 +420,8 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     attribute((object.oid, at), name, *data_type, rows);
                 }
             }
-            Body::Composite(fields) => {
-                for (at, (name, data_type)) in fields.iter().enumerate() {
+            Body::Composite(body) => {
+                for (at, (name, data_type)) in body.fields.iter().enumerate() {
                     attribute((object.oid, at), name, *data_type, rows);
                 }
             }
@@ -603,6 +603,14 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             && !matches!(object.body, Body::Role(_) | Body::Access(_))
         {
             describe(object.oid, catalogue_of(object), 0, comment);
+        }
+        for (at, comment) in object.body.part_comments() {
+            match &object.body {
+                Body::Domain(_) => {
+                    describe(domain_check_oid(object.oid, *at), CONSTRAINT, 0, comment);
+                }
+                _ => describe(object.oid, CLASS, at + 1, comment),
+            }
         }
         if let Body::Table(table) = &object.body {
             for (at, column) in table.columns.iter().enumerate() {

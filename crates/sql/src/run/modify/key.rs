@@ -71,12 +71,7 @@ fn require(table: &Target, named: &(String, UniqueKey), row: Row, run: &mut Run<
         return Ok(());
     }
     if !is_put_off {
-        return Err(duplicate_key(
-            table,
-            named,
-            &row,
-            &run.environment.context(),
-        ));
+        return Err(duplicate_key(table, named, &row, run.environment));
     }
     let violation = Violation {
         table: table.source.oid,

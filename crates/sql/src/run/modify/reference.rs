@@ -228,9 +228,9 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
     if is_there(reference, &values, wait, run)? {
         return Ok(());
     }
-    let key = key_text(table, &reference.columns, row, &run.environment.context())?;
+    let key = key_text(table, &reference.columns, row, run.environment)?;
     Err(violation(format!(
-        "Key {key} is not present in table \"{}\".",
+        "{key} is not present in table \"{}\".",
         reference.other_name
     )))
 }
@@ -463,13 +463,13 @@ fn still_referenced(
     row: &[Datum],
     run: &Run<'_>,
 ) -> Result<SqlError> {
-    let key = key_text(table, &reference.columns, row, &run.environment.context())?;
+    let key = key_text(table, &reference.columns, row, run.environment)?;
     let message = format!(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
         table.source.name, reference.constraint, reference.other_name
     );
     let detail = format!(
-        "Key {key} is still referenced from table \"{}\".",
+        "{key} is still referenced from table \"{}\".",
         reference.other_name
     );
     let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail);

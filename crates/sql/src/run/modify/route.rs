@@ -3,7 +3,7 @@
 //! The values of the keys decide at each level, from the table of the statement down to a table
 //! that has rows.
 
-use super::rules::{failing_row, named};
+use super::rules::{may_show, named, with_row};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Leaf, Level, Next, Router, Target};
 use crate::run::evaluate::evaluate;
@@ -29,9 +29,8 @@ pub(super) fn not_taken(table: &Target, row: &[Datum], run: &Run<'_>) -> Result<
         "new row for relation \"{}\" violates partition constraint",
         table.source.name
     );
-    let detail = failing_row(table, row, &run.environment.context())?;
-    let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(detail);
-    Ok(named(table, error))
+    let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+    Ok(named(table, with_row(table, error, row, run)?))
 }
 
 fn is_within(within: &[(Level, usize)], row: &[Datum], run: &mut Run<'_>) -> Result<bool> {
@@ -72,6 +71,10 @@ fn keys(level: &Level, row: &[Datum], run: &mut Run<'_>) -> Result<Row> {
 
 fn not_found(level: &Level, values: &[Datum], run: &Run<'_>) -> Result<SqlError> {
     let message = format!("no partition of relation \"{}\" found for row", level.table);
+    let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+    if !may_show(level.oid, run.environment) {
+        return Ok(error);
+    }
     let mut texts = Vec::new();
     for (value, (key, _)) in values.iter().zip(&level.keys) {
         texts.push(match value {
@@ -85,5 +88,5 @@ fn not_found(level: &Level, values: &[Datum], run: &Run<'_>) -> Result<SqlError>
         labels.join(", "),
         texts.join(", ")
     );
-    Ok(SqlError::new(SqlState::CHECK_VIOLATION, message).detail(detail))
+    Ok(error.detail(detail))
 }

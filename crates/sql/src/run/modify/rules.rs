@@ -1,12 +1,13 @@
 //! Rules of a table's rows: NOT NULL, domains, checks, generated columns; and errors of the tables
 //! below in the words of the table above.
-//! Values that break a rule are shown as PostgreSQL shows them.
+//! Values that break a rule are shown as PostgreSQL shows them, to roles that may read them.
 
+use crate::catalog::{Oid, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Target, UniqueKey};
 use crate::run::storage::column_value;
 use crate::run::{Row, Run, evaluate};
-use crate::state::quoted;
+use crate::state::{Environment, quoted};
 use crate::types::{Context, Datum, storage, text_io};
 use indelible::{Error, RecordError, ValueRef};
 
@@ -26,8 +27,8 @@ pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) ->
                 "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                 column.name, table.source.name
             );
-            let detail = failing_row(table, row, &run.environment.context())?;
-            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            let error = with_row(table, error, row, run)?;
             return Err(named(table, error).named(|names| names.column = Some(column.name.clone())));
         }
         for (domain, name, condition) in &column.domain_checks {
@@ -42,8 +43,8 @@ pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) ->
                 "new row for relation \"{}\" violates check constraint \"{name}\"",
                 table.source.name
             );
-            let detail = failing_row(table, row, &run.environment.context())?;
-            let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(detail);
+            let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+            let error = with_row(table, error, row, run)?;
             return Err(named(table, error).named(|names| names.constraint = Some(name.clone())));
         }
     }
@@ -56,9 +57,8 @@ pub(super) fn check_views(table: &Target, row: &[Datum], run: &mut Run<'_>) -> R
     for (view, condition) in &table.views {
         if evaluate(condition, row, run)? != Datum::Bool(true) {
             let message = format!("new row violates check option for view \"{view}\"");
-            let detail = failing_row(table, row, &run.environment.context())?;
-            let state = SqlState::WITH_CHECK_OPTION_VIOLATION;
-            return Err(SqlError::new(state, message).detail(detail));
+            let error = SqlError::new(SqlState::WITH_CHECK_OPTION_VIOLATION, message);
+            return Err(with_row(table, error, row, run)?);
         }
     }
     Ok(())
@@ -72,13 +72,33 @@ pub(in crate::run) fn named(table: &Target, error: SqlError) -> SqlError {
     })
 }
 
-/// The detail that shows a row.
-pub(super) fn failing_row(table: &Target, row: &[Datum], context: &Context<'_>) -> Result<String> {
-    let width = table.visible.min(row.len());
-    Ok(format!(
-        "Failing row contains ({}).",
-        texts(table, 0..width, row, context)?
-    ))
+/// Whether errors may show values of a table to the session's role.
+pub(super) fn may_show(table: Oid, environment: &Environment) -> bool {
+    let names = &environment.names;
+    let select = Privilege::Select.bit();
+    names.catalog.may(names.role, table, select)
+}
+
+/// The error with a row, or with those of its values that the role may read or has given.
+pub(super) fn with_row(
+    table: &Target,
+    error: SqlError,
+    row: &[Datum],
+    run: &Run<'_>,
+) -> Result<SqlError> {
+    let (shown, context) = (&table.shown, run.environment.context());
+    let columns = shown.columns.iter().copied().filter(|at| *at < row.len());
+    if may_show(shown.table, run.environment) {
+        let values = texts(table, columns, row, &context)?;
+        return Ok(error.detail(format!("Failing row contains ({values}).")));
+    }
+    let given: Vec<usize> = columns.filter(|at| shown.given.contains(at)).collect();
+    if given.is_empty() {
+        return Ok(error);
+    }
+    let names: Vec<&str> = given.iter().map(|&at| &*table.columns[at].name).collect();
+    let (names, values) = (names.join(", "), texts(table, given, row, &context)?);
+    Ok(error.detail(format!("Failing row contains ({names}) = ({values}).")))
 }
 
 /// Values of a row as texts; long ones are cut.
@@ -106,15 +126,20 @@ fn texts(
     Ok(texts.join(", "))
 }
 
-/// `(a, b)=(1, 2)`.
+/// `Key (a, b)=(1, 2)`, or `Key` for a role that may not read the table.
 pub(super) fn key_text(
     table: &Target,
     columns: &[usize],
     row: &[Datum],
-    context: &Context<'_>,
+    environment: &Environment,
 ) -> Result<String> {
+    if !may_show(table.source.oid, environment) {
+        return Ok("Key".to_owned());
+    }
     let names = columns.iter().map(|&at| table.columns[at].name.clone());
-    keyed_values(table, (names.collect(), columns), row, context)
+    let values = (names.collect(), columns);
+    let values = keyed_values(table, values, row, &environment.context())?;
+    Ok(format!("Key {values}"))
 }
 
 /// As [`key_text`], with names as statements have them.
@@ -161,7 +186,7 @@ pub(in crate::run) fn of_row(
     run: &Run<'_>,
 ) -> SqlError {
     match duplicate(table, &error) {
-        Some(key) => duplicate_key(table, key, row, &run.environment.context()),
+        Some(key) => duplicate_key(table, key, row, run.environment),
         None => named(table, error.into()),
     }
 }
@@ -170,11 +195,11 @@ pub(in crate::run) fn of_row(
 pub(in crate::run) fn duplicate_primary(
     table: &Target,
     row: &[Datum],
-    context: &Context<'_>,
+    environment: &Environment,
 ) -> Option<SqlError> {
     let mut keys = table.keys.iter();
     let primary = keys.find(|(_, key)| key.index.is_none());
-    primary.map(|key| duplicate_key(table, key, row, context))
+    primary.map(|key| duplicate_key(table, key, row, environment))
 }
 
 /// The error of a row whose key another row has.
@@ -182,11 +207,13 @@ pub(super) fn duplicate_key(
     table: &Target,
     (constraint, key): &(String, UniqueKey),
     row: &[Datum],
-    context: &Context<'_>,
+    environment: &Environment,
 ) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
     let mut found = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
-    if let Ok(text) = quoted_key_text(table, &key.columns, row, context) {
+    let may_show = may_show(table.source.oid, environment);
+    let text = may_show.then(|| quoted_key_text(table, &key.columns, row, &environment.context()));
+    if let Some(Ok(text)) = text {
         found = found.detail(format!("Key {text} already exists."));
     }
     named(table, found).named(|names| names.constraint = Some(constraint.clone()))
