@@ -22,10 +22,10 @@ fn an_update_that_keeps_the_values_of_keys_goes_with_references() {
          CREATE TABLE d (a int, k int, FOREIGN KEY (a, k) REFERENCES q); \
          INSERT INTO p VALUES (1, 10, 'x', 'x'), (2, 20, 'y', 'y'); INSERT INTO q VALUES (1, 1, 1)",
     );
-    run(
-        &mut holder,
-        "PREPARE save AS UPDATE p SET u = $1, v = $2, b = $3 WHERE a = $4",
-    );
+    for session in [&mut holder, &mut other] {
+        let save = "PREPARE save AS UPDATE p SET u = $1, v = $2, b = $3 WHERE a = $4";
+        run(session, save);
+    }
     run(&mut other, "SET lock_timeout = '100ms'");
     let merge = "MERGE INTO p USING (VALUES (1, $)) w(a, u) ON w.a = p.a WHEN MATCHED THEN \
                  UPDATE SET a = w.a, u = w.u";
