@@ -113,9 +113,10 @@ fn answer(stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
     let request = String::from_utf8_lossy(&request);
     let (state, kind, body) = content(&request, page, shared);
     let (length, policy) = (body.len(), page::POLICY);
-    let body = match request.starts_with("HEAD ") {
-        true => "",
-        false => &*body,
+    let body = if request.starts_with("HEAD ") {
+        ""
+    } else {
+        &*body
     };
     client.send(&format!(
         "HTTP/1.1 {state}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\

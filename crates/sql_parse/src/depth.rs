@@ -77,6 +77,13 @@ struct Level {
 }
 
 impl Level {
+    fn new(is_named: bool) -> Self {
+        Self {
+            is_named,
+            ..Self::default()
+        }
+    }
+
     fn condition(&self) -> Height {
         self.brackets.plus(self.links * LINK).max(self.conditions)
     }
@@ -179,11 +186,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
         }
         if opens {
             weight += LINK;
-            let inner = Level {
-                is_named: was_named,
-                ..Level::default()
-            };
-            outer.push(std::mem::replace(&mut level, inner));
+            outer.push(std::mem::replace(&mut level, Level::new(was_named)));
         } else if closes && let Some(around) = outer.pop() {
             weight -= level.weight();
             let inner = level.height().plus(level.weight());

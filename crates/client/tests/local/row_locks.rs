@@ -45,9 +45,10 @@ fn an_update_that_keeps_the_values_of_keys_goes_with_references() {
         ("UPDATE q SET a = $, k = 1, b = 2", "1", "2"),
         ("UPDATE q SET k = $", "1", "2"),
     ] {
-        let insert = match text.contains(" q ") {
-            true => "INSERT INTO d VALUES (1, 1)",
-            false => "INSERT INTO c VALUES (1)",
+        let insert = if text.contains(" q ") {
+            "INSERT INTO d VALUES (1, 1)"
+        } else {
+            "INSERT INTO c VALUES (1)"
         };
         for (value, answer) in [(same, ""), (another, "55P03")] {
             let text = text.replace('$', value);

@@ -294,8 +294,16 @@ fn a_copy_that_has_followed_links_is_a_database_of_its_own() {
         let copied = Database::open(copy.path()).unwrap();
         fill(&copied, 100);
         copied.close().unwrap();
-        assert_eq!(count(&Database::open(copy.path()).unwrap()), 200, "{method}");
-        assert_eq!(count(&Database::open(here.path()).unwrap()), 100, "{method}");
+        assert_eq!(
+            count(&Database::open(copy.path()).unwrap()),
+            200,
+            "{method}"
+        );
+        assert_eq!(
+            count(&Database::open(here.path()).unwrap()),
+            100,
+            "{method}"
+        );
         Database::remove(copy.path()).unwrap();
         assert!(!copy.path().exists());
     }

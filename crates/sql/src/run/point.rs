@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::sink::Batch;
 use crate::state::Environment;
-use crate::types::{Context, Datum, storage};
+use crate::types::{Datum, storage};
 use indelible::{Changes, Found, KEY_COLUMNS_MAX, Moved, RowKey, RowLock, TableId, ValueRef, Wait};
 use std::collections::BTreeMap;
 

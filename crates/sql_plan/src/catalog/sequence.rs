@@ -24,17 +24,13 @@ const RESERVED: i64 = 32;
 
 /// Sequences that have been used since the database was opened, by the number of their state, which
 /// is another one after a restart.
-<<<<<<<< HEAD:crates/sql_plan/src/catalog/sequence.rs
 #[derive(Default)]
-========
-#[derive(Debug, Default)]
->>>>>>>> c07fc21fa0ba061c8dd2d20e1c5328ee1ce981a3:crates/sql_plan/src/sequence.rs
 pub struct Sequences {
     ranges: Mutex<HashMap<Oid, Range>>,
 }
 
 /// Numbers that are reserved: those after the last one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Range {
     /// The number that was handed out or set last, or the next one if `is_called` is false.
     last: i64,
@@ -88,19 +84,11 @@ pub struct SequenceState {
 }
 
 /// The sequences of a session: for `currval` and `lastval`.
-<<<<<<<< HEAD:crates/sql_plan/src/catalog/sequence.rs
 #[derive(Default)]
 pub struct SessionSequences {
     /// The last number of each that the session has taken.
     pub current: HashMap<Oid, i64>,
     /// The sequence that it has used last, and its number.
-========
-#[derive(Debug, Default)]
-pub struct SessionSequences {
-    /// The last number of each sequence.
-    pub current: HashMap<Oid, i64>,
-    /// The sequence that was used last, with its number.
->>>>>>>> c07fc21fa0ba061c8dd2d20e1c5328ee1ce981a3:crates/sql_plan/src/sequence.rs
     pub last: Option<(Oid, i64)>,
 }
 

@@ -95,8 +95,15 @@ impl<'e> Explainer<'e> {
         }
     }
 
-    /// A query of `WITH` where it is met first: its plan stands there.
-    fn first_use(&mut self, query: &Shared) -> Explained {
+    /// A query of `WITH`, whose plan stands where it is met first.
+    fn query(&mut self, query: &Shared) -> Explained {
+        if let Some(names) = self.queries.get(&query.number) {
+            return Explained {
+                kind: "CTE Scan".to_owned(),
+                names: names.clone(),
+                ..Explained::default()
+            };
+        }
         let mut input = self.describe(&query.node);
         // Names are expressions over those of the inputs, and would grow with each query.
         for (at, name) in input.names.iter_mut().enumerate() {
@@ -189,18 +196,7 @@ impl<'e> Explainer<'e> {
                 )
             }
             Node::SetOperation(plan) => self.set_operation(plan),
-            Node::Shared(plan) => {
-                let names = match self.queries.get(&plan.number) {
-                    Some(names) => names.clone(),
-                    None => return self.first_use(plan),
-                };
-                Explained {
-                    kind: "CTE Scan".to_owned(),
-                    rows: estimate(node),
-                    names,
-                    ..Explained::default()
-                }
-            }
+            Node::Shared(plan) => self.query(plan),
             Node::Recursive(plan) => {
                 let (start, step) = (self.describe(&plan.start), self.describe(&plan.step));
                 let mut explained = above("Recursive Union", start.names.clone(), start);

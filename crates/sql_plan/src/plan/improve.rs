@@ -123,8 +123,7 @@ impl Queries {
         self.improve(&mut improved.node);
         improved.rows = Some(estimate(&improved.node));
         let improved = Arc::new(improved);
-        self.improved
-            .insert(shared.number, Arc::clone(&improved));
+        self.improved.insert(shared.number, Arc::clone(&improved));
         improved
     }
 }

@@ -262,7 +262,7 @@ fn a_shared_table_keeps_changes_out_and_lets_rows_be_locked() {
                 let found = lock(&mut one, &table, 0, RowLock::Share);
                 assert_eq!(found == Found::Yes, is_free, "{strength:?}");
                 one.abort();
-                assert_eq!(two.update(&table, 0_i64, &table.changes()).unwrap(), true);
+                assert!(two.update(&table, 0_i64, &table.changes()).unwrap());
                 one.begin(Isolation::ReadCommitted).unwrap();
                 assert!(one.lock_table(&table, mode, Wait::Never).is_err());
                 two.abort();
