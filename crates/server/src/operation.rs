@@ -7,8 +7,9 @@
 //!
 //! `indelible backup` and `indelible verify` send them where a server has the database open. All
 //! partitions are held meanwhile, so nothing is sent before the end; the report comes as rows of a
-//! name and a value. A backup hears cancels and `statement_timeout`; a check goes on to its end. A file is written for the owner of the directory alone, over the Unix socket:
-//! a role with a password may be on another machine, and has no rights on this one's files.
+//! name and a value. A backup hears cancels and `statement_timeout`; a check goes on to its end. A
+//! file is written for the owner of the directory alone, over the Unix socket: a role with a
+//! password may be on another machine, and has no rights on this one's files.
 
 use indelible::{CopyProgress, CopyReport, Database, Existing, VerifyReport};
 use sql::{SqlError, SqlState};

@@ -2,8 +2,9 @@
 //!
 //! All partitions are held from the first row to the last, so the copy reads as if nothing else
 //! ran. Where reads do not look at checksums of rows, the partitions are verified first: a copy
-//! never has damaged values, under new checksums, for those of its source. Commits that did not wait for durability are made durable first: a copy never has data that
-//! a crash could take from its source.
+//! never has damaged values, under new checksums, for those of its source. Commits that did not
+//! wait for durability are made durable first: a copy never has data that a crash could take from
+//! its source.
 
 use super::content::{Content, Totals};
 use super::copy::{CopyStage, CopyWatch, Place, Sink};

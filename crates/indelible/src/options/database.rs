@@ -436,8 +436,8 @@ impl Options {
 
     /// Most locks that connections may hold together, at least 1024: of rows, unique keys, tables,
     /// and advisory ones. A row takes one or two; a transaction that has a quarter of them in one
-    /// table locks the table instead, if nobody else is there. A statement beyond the limit fails with
-    /// [`Error::TooManyLocks`](crate::Error::TooManyLocks). Default [`LOCKS_MAX`].
+    /// table locks the table instead, if nobody else is there. A statement beyond the limit fails
+    /// with [`Error::TooManyLocks`](crate::Error::TooManyLocks). Default [`LOCKS_MAX`].
     pub fn locks_max(mut self, locks: usize) -> Self {
         self.locks_max = Some(locks);
         self
