@@ -8,11 +8,13 @@
 //! of a database that has some says so, and fails.
 
 use super::order::{self, Content, Dependencies, Object};
+use super::parts::Parts;
 use super::shell::{Outcome, Shell};
 use ::sql::types::function::string::quote_ident as quoted;
 use anyhow::{Context, Result, anyhow};
 use client::{Answers, Client, Error, Report, Sink, Status};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Schemas that nobody made.
 pub(super) const OURS: &str =
@@ -128,6 +130,7 @@ pub(super) fn write(
         oid,
         tables: 0,
         late: Vec::new(),
+        parts: None,
     };
     if extent == Extent::Definitions {
         dump.definitions_before()?;
@@ -166,6 +169,8 @@ struct Dump<'a> {
     tables: u64,
     /// Views and what needs them, which come after the rows.
     late: Vec<Object>,
+    /// Parts of tables, once they are read.
+    parts: Option<Arc<Parts>>,
 }
 
 impl Dump<'_> {
@@ -342,41 +347,12 @@ impl Dump<'_> {
 
     fn table(&mut self, oid: &str, schema: &str, name: &str) -> Result<()> {
         self.tables += 1;
-        let above = self.ask(&format!(
-            "SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_catalog.pg_inherits i \
-             JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = {oid} AND NOT c.relispartition"
-        ))?;
-        let above = above.concat().concat();
-        // Columns and checks that come from the tables above would be a table's own if it named
-        // them.
-        let own = |is_local: &str| match above.as_str() {
-            "" => String::new(),
-            _ => format!(" AND {is_local}"),
-        };
-        let columns = self.ask(&format!(
-            "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
-             pg_catalog.pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN ({}) END FROM pg_catalog.pg_attribute a \
-             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped{} ORDER BY a.attnum",
-            order::identity_query(),
-            own("a.attislocal")
-        ))?;
-        let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
-        let checks = self.ask(&format!(
-            "SELECT r.conname, pg_catalog.pg_get_constraintdef(r.oid) FROM pg_catalog.pg_constraint r \
-             WHERE r.conrelid = {oid} AND r.contype = 'c' AND r.convalidated{} ORDER BY r.conname",
-            own("r.conislocal")
-        ))?;
-        lines.extend(
-            checks
-                .iter()
-                .map(|check| format!("CONSTRAINT {} {}", quoted(&check[0]), check[1])),
-        );
         let target = format!("{}.{}", quoted(schema), quoted(name));
-        let keys = self.ask(&format!("SELECT pg_catalog.pg_get_partkeydef({oid})"))?;
+        let parts = self.parts()?;
+        let (parents, key) = (parts.parents(oid), parts.key(oid));
+        let (lines, renames) = (parts.lines(oid), parts.renames(oid));
         let mut end = String::new();
-        let keys = keys.concat().concat();
-        for (words, close, text) in [("INHERITS (", ")", &above), ("PARTITION BY ", "", &keys)] {
+        for (words, close, text) in [("INHERITS (", ")", &parents), ("PARTITION BY ", "", &key)] {
             if !text.is_empty() {
                 end = format!("{end} {words}{text}{close}");
             }
@@ -386,25 +362,35 @@ impl Dump<'_> {
             "CREATE TABLE {target} (\n    {}\n){end};",
             lines.join(",\n    ")
         )?;
-        if !above.is_empty() {
+        if !parents.is_empty() {
             self.statements(&order::inherited_query(oid, &target))?;
         }
-        self.statements(&order::renamed_query(oid))
+        for statement in renames {
+            writeln!(self.out, "{statement};")?;
+        }
+        Ok(())
+    }
+
+    fn parts(&mut self) -> Result<Arc<Parts>> {
+        if let Some(parts) = &self.parts {
+            return Ok(Arc::clone(parts));
+        }
+        let chosen = self.chosen();
+        let parts = Arc::new(Parts::read(&chosen, &mut |query| self.ask(query))?);
+        self.parts = Some(Arc::clone(&parts));
+        Ok(parts)
     }
 
     fn rows_of(&mut self, row: &[String]) -> Result<()> {
         let [oid, schema, name] = row else {
             return Ok(());
         };
-        let columns = self.ask(&format!(
-            "SELECT quote_ident(a.attname) FROM pg_catalog.pg_attribute a \
-             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum"
-        ))?;
+        let columns = self.parts()?.filled(oid);
         let list = format!(
             "{}.{} ({})",
             quoted(schema),
             quoted(name),
-            columns.concat().join(", ")
+            columns.join(", ")
         );
         if columns.is_empty() {
             return self.rows_without_columns(list.trim_end_matches(" ()"));
@@ -616,35 +602,6 @@ impl Dump<'_> {
         }
         Ok(())
     }
-}
-
-/// A column in CREATE TABLE: name, type, NOT NULL, identity, generated, default.
-fn column_line(column: &[String]) -> String {
-    let [
-        name,
-        data_type,
-        not_null,
-        identity,
-        generated,
-        default,
-        sequence,
-    ] = column
-    else {
-        return String::new();
-    };
-    let mut line = format!("{} {data_type}", quoted(name));
-    let source = match (identity.as_str(), generated.as_str()) {
-        ("a", _) => format!(" GENERATED ALWAYS AS IDENTITY ({sequence})"),
-        ("d", _) => format!(" GENERATED BY DEFAULT AS IDENTITY ({sequence})"),
-        (_, "s") => format!(" GENERATED ALWAYS AS ({default}) STORED"),
-        _ if default.is_empty() => String::new(),
-        _ => format!(" DEFAULT {default}"),
-    };
-    line.push_str(&source);
-    if not_null == "t" {
-        line.push_str(" NOT NULL");
-    }
-    line
 }
 
 /// Passes the data of COPY on.

@@ -15,6 +15,7 @@ mod failure;
 mod interactive;
 mod interrupt;
 mod order;
+mod parts;
 mod pieces;
 mod printer;
 mod random;

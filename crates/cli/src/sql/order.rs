@@ -216,19 +216,19 @@ const IDENTITY: &str = "pg_catalog.pg_depend e JOIN pg_catalog.pg_sequence s ON 
     JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE e.deptype = 'i' AND e.classid = 1259";
 
-/// Other names of the sequences of a table's identity columns. A new one has the names of its table
-/// and column.
-pub(super) fn renamed_query(table: &str) -> String {
-    let condition = format!("{IDENTITY} AND e.refobjid = {table}");
+/// Tables, and statements that give other names to the sequences of their identity columns. A new
+/// one has the names of its table and column.
+pub(super) fn renames_query(chosen: &str) -> String {
+    let chosen = chosen.replace("c.oid", "e.refobjid");
+    let sequences = IDENTITY.replace(
+        " WHERE ",
+        " JOIN pg_catalog.pg_attribute a ON a.attrelid = e.refobjid AND a.attnum = e.refobjsubid \
+         JOIN pg_catalog.pg_class t ON t.oid = e.refobjid WHERE ",
+    );
     format!(
-        "SELECT 'ALTER SEQUENCE ' || quote_ident(q.nspname) || '.' || quote_ident(q.usual) || ' RENAME TO ' || \
-         quote_ident(q.relname) FROM (SELECT n.nspname, c.relname, t.relname || '_' || a.attname || '_seq' AS usual FROM {}) q \
-         WHERE q.relname <> q.usual AND octet_length(q.usual) < 64",
-        condition.replace(
-            " WHERE ",
-            " JOIN pg_catalog.pg_attribute a ON a.attrelid = e.refobjid AND a.attnum = e.refobjsubid \
-             JOIN pg_catalog.pg_class t ON t.oid = e.refobjid WHERE "
-        )
+        "SELECT q.oid, 'ALTER SEQUENCE ' || quote_ident(q.nspname) || '.' || quote_ident(q.usual) || ' RENAME TO ' || \
+         quote_ident(q.relname) FROM (SELECT t.oid, n.nspname, c.relname, t.relname || '_' || a.attname || '_seq' AS usual \
+         FROM {sequences}{chosen}) q WHERE q.relname <> q.usual AND octet_length(q.usual) < 64"
     )
 }
 

@@ -49,6 +49,9 @@ pub(super) struct Printer<'a> {
     out: Out,
     format: FormatName,
     columns: Vec<Column>,
+    /// Names of the columns until there is a row, or the end without one: a statement that fails
+    /// before prints nothing.
+    names: Option<Vec<String>>,
     rows: Option<Rows<Out>>,
     count: u64,
     /// Rows that the last statement has returned or changed, as its tag says.
@@ -67,6 +70,7 @@ impl<'a> Printer<'a> {
             out: out.clone(),
             format,
             columns: Vec::new(),
+            names: None,
             rows: None,
             count: 0,
             processed: 0,
@@ -78,18 +82,28 @@ impl<'a> Printer<'a> {
     fn is_for_people(&self) -> bool {
         matches!(self.format, FormatName::Text | FormatName::Line)
     }
+
+    /// Prints the names of the columns, if they are not printed yet.
+    fn begin_rows(&mut self) -> io::Result<()> {
+        if let Some(names) = self.names.take() {
+            let rows = Rows::new(self.out.clone(), names, self.format);
+            self.rows = Some(rows.map_err(as_io)?);
+        }
+        Ok(())
+    }
 }
 
 impl Sink for Printer<'_> {
     fn columns(&mut self, columns: &[Column]) -> io::Result<()> {
         self.columns = columns.to_vec();
         self.count = 0;
-        let names = columns.iter().map(|column| column.name.clone()).collect();
-        self.rows = Some(Rows::new(self.out.clone(), names, self.format).map_err(as_io)?);
+        let names = columns.iter().map(|column| column.name.clone());
+        (self.names, self.rows) = (Some(names.collect()), None);
         Ok(())
     }
 
     fn row(&mut self, values: &[Option<&str>]) -> io::Result<()> {
+        self.begin_rows()?;
         let Some(rows) = &mut self.rows else {
             return Ok(());
         };
@@ -104,6 +118,7 @@ impl Sink for Printer<'_> {
     fn done(&mut self, tag: &str) -> io::Result<()> {
         let number = tag.rsplit(' ').next().and_then(|word| word.parse().ok());
         self.processed = number.unwrap_or(0);
+        self.begin_rows()?;
         let rows = self.rows.take();
         let had_rows = rows.is_some();
         // Data of COPY are often sent to a file, where a tag would be one more row.
