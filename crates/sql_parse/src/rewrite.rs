@@ -9,8 +9,7 @@
 //! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
 //! | options of `ANALYZE`, `COLLATE "C"` after a column's new type | nothing |
 //! | `USING INDEX TABLESPACE pg_default` of a constraint, `NOT VALID` of a new table's | nothing |
-//! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
-//! | `CSV DELIMITER ';' QUOTE '"'` of `COPY` | `CSV DELIMITER ';' CSV QUOTE '"'` |
+//! | options of `COPY` | those that `stream` lists |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | `SET LOCAL session_authorization TO` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
@@ -30,7 +29,6 @@
 //! | an expression as a key of `ON CONFLICT` | a marked name |
 //! | the query of an `INSERT` with `ON CONFLICT` | the same in brackets, as `ON` may end a label |
 //! | `WHERE` of `COPY` | a marked column |
-//! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `interval(3) '1 s'` | `interval '1 s' second(3)` |
 //! | words that are names, such as `interval` and `top` | the same in quotes |
@@ -69,6 +67,7 @@ mod query;
 mod role;
 mod row;
 mod search;
+mod stream;
 mod table;
 mod unreserved;
 mod view;
@@ -161,9 +160,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         }
         "COPY" => {
             words.copied_rows();
-            words.copy_options();
-            words.csv_options();
-            words.switches();
+            words.stream_options();
         }
         "CREATE" => words.create(),
         "ALTER" if words.is(1, "TABLE") => {
@@ -321,19 +318,6 @@ impl<'t> Words<'t> {
         let analyzes = (1..end).any(|at| self.is(at, "ANALYZE"));
         let kept = [Token::make_keyword("RECLUSTER")];
         self.replace(1..end, if analyzes { &kept } else { &[] });
-    }
-
-    /// `ON` and `OFF` after the options of `COPY` for which the parser wants a truth value.
-    fn switches(&mut self) {
-        for at in 1..self.len() {
-            let value = match () {
-                () if !self.is_any(at - 1, &["FREEZE", "HEADER"]) => continue,
-                () if self.is(at, "ON") => "TRUE",
-                () if self.is(at, "OFF") => "FALSE",
-                () => continue,
-            };
-            self.replace(at..at + 1, &[Token::make_keyword(value)]);
-        }
     }
 
     /// Modes of a transaction that mean nothing here.
@@ -541,46 +525,6 @@ impl<'t> Words<'t> {
                 _ if self.is_any(at, &["WHERE", "FROM", "RETURNING"]) => return,
                 _ => at + 1,
             };
-        }
-    }
-
-    /// `HEADER MATCH` and `FORCE_QUOTE *` among the options of `COPY`.
-    fn copy_options(&mut self) {
-        for at in 1..self.len() {
-            if self.is(at, "FORCE_QUOTE") && self.is_token(at + 1, &Token::Mul) {
-                let all = [Token::LParen, marked(FORCE_ALL), Token::RParen];
-                self.replace(at + 1..at + 2, &all);
-            }
-            if self.is(at, "HEADER") && self.is(at + 1, "MATCH") {
-                let encoding = Token::make_keyword("ENCODING");
-                let mark = Token::SingleQuotedString(format!("{MARK}{HEADER_MATCH}"));
-                self.replace(at..at + 2, &[encoding, mark]);
-            }
-        }
-    }
-
-    /// Gives options of `CSV` that stand after others of the old syntax a `CSV` of their own, behind
-    /// which alone the parser looks for them.
-    fn csv_options(&mut self) {
-        let is_stream = |at: &usize| self.is_any(*at, &["STDIN", "STDOUT"]);
-        let Some(start) = (1..self.len()).find(is_stream) else {
-            return;
-        };
-        let end = (start..self.len()).find(|at| self.is(*at, "WHERE"));
-        let options = start + 1..end.unwrap_or(self.len());
-        if !options.clone().any(|at| self.is(at, "CSV")) {
-            return;
-        }
-        for at in options {
-            let before = self.token(at - 1);
-            let is_text = matches!(
-                before,
-                Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
-            );
-            let follows = is_text || self.is(at - 1, "HEADER");
-            if follows && self.is_any(at, &["QUOTE", "ESCAPE", "FORCE"]) {
-                self.replace(at..at, &[Token::make_keyword("CSV")]);
-            }
         }
     }
 

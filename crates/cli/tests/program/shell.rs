@@ -55,8 +55,8 @@ fn typed(place: &TestDirectory, database: &str, keys: &str) -> String {
     output
 }
 
-/// None of these variables was there, and a script that had gone past a failure ended without a word
-/// at its `\set ON_ERROR_STOP on`.
+/// None of these variables was there, and a script that had gone past a failure ended without a
+/// word at its `\set ON_ERROR_STOP on`.
 #[test]
 fn scripts_see_how_a_statement_went() {
     let (place, database) = with_table();

@@ -423,8 +423,8 @@ mod tests {
         assert_eq!(script.next_piece().unwrap(), None);
     }
 
-    /// The commands after the first one of a line were its arguments, and a backslash in quotes ended
-    /// a command.
+    /// The commands after the first one of a line were its arguments, and a backslash in quotes
+    /// ended a command.
     #[test]
     fn a_line_may_have_several_commands() {
         for (text, pieces) in [

@@ -5,7 +5,6 @@
 
 use super::deferred::Deferred;
 use super::registry::{Announced, Peer};
-use super::row_places::RowPlaces;
 use super::{Notice, Severity};
 use crate::error::{Result, SqlError, SqlState};
 use crate::sql::Sql;
@@ -13,6 +12,7 @@ use crate::types::random::Random;
 use crate::types::{Context, Settings, Type};
 use indelible::{Interrupt, Wait};
 use sql_bind::SessionNames;
+use sql_plan::catalog::row_places::RowPlaces;
 use sql_plan::catalog::sequence::SessionSequences;
 use sql_rows::{Files, Memory};
 use sql_values::setting::Variables;

@@ -28,7 +28,6 @@ mod partitions;
 mod prepared;
 mod privilege;
 mod registry;
-mod row_places;
 mod statements;
 mod transaction;
 
@@ -44,8 +43,8 @@ pub(crate) use prepared::{
 };
 pub(crate) use registry::{Announced, Listen, Registry, Shown, cost};
 pub use registry::{Notification, ShownEncryption, Wake, WakeReason};
-pub(crate) use row_places::RowPlaces;
 pub(crate) use sql_bind::{SessionNames, parts_of, quoted};
+pub(crate) use sql_plan::catalog::row_places::RowPlaces;
 pub(crate) use sql_plan::catalog::sequence::{
     Sequences, SessionSequences, delete as delete_sequence, delete_loose as delete_loose_sequences,
 };

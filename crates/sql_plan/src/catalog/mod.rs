@@ -19,6 +19,7 @@ mod partitions;
 mod predefined;
 mod rights;
 mod routine;
+pub mod row_places;
 pub mod sequence;
 pub mod store;
 mod typed;

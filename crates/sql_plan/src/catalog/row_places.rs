@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 1 << 14;
 
 /// The keys of places that are hashes, by table.
 #[derive(Default)]
-pub(crate) struct RowPlaces(HashMap<(Oid, u64), Key>);
+pub struct RowPlaces(HashMap<(Oid, u64), Key>);
 
 /// A key that has a hash for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum Key {
 
 impl RowPlaces {
     /// The place of the row of a table with this key.
-    pub(crate) fn place(&mut self, table: Oid, key: &[Datum]) -> Result<u64> {
+    pub fn place(&mut self, table: Oid, key: &[Datum]) -> Result<u64> {
         let integer = match key {
             [Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)] => key[0].int().ok(),
             _ => None,
@@ -60,7 +60,7 @@ impl RowPlaces {
     }
 
     /// The key of a row of a table whose key is an integer; none if no row is known to have it.
-    pub(crate) fn key(&self, table: Oid, place: u64) -> Option<i64> {
+    pub fn key(&self, table: Oid, place: u64) -> Option<i64> {
         if place < HASHED {
             let unused = u64::BITS - INTEGER_BITS;
             return Some((place << unused).cast_signed() >> unused);
@@ -72,7 +72,7 @@ impl RowPlaces {
     }
 
     /// As [`RowPlaces::key`], as values.
-    pub(crate) fn key_of(&self, table: Oid, place: &Datum) -> Datum {
+    pub fn key_of(&self, table: Oid, place: &Datum) -> Datum {
         match place {
             Datum::Tid(place) => self.key(table, *place).map_or(Datum::Null, Datum::Int8),
             _ => Datum::Null,
@@ -80,7 +80,7 @@ impl RowPlaces {
     }
 
     /// The transaction has ended: forgets them if they are many.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.0.len() > KEPT_MAX {
             self.0 = HashMap::new();
         }
