@@ -115,6 +115,17 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
         Ok(None)
     }
 
+    /// As [`OrderedIndex::insert_many`], for all entries of an index that is empty.
+    fn fill(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key_words: usize,
+        entries: &[u64],
+    ) -> Result<Option<usize>> {
+        self.insert_many(arena, writes, key_words, entries)
+    }
+
     /// Takes a key out and returns its value.
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;
 

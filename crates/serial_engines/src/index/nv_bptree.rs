@@ -666,6 +666,17 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         Ok(None)
     }
 
+    fn fill(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key_words: usize,
+        entries: &[u64],
+    ) -> Result<Option<usize>> {
+        let entries: Vec<&[u64]> = entries.chunks_exact(key_words + 1).collect();
+        self.fill_empty(arena, writes, &entries)
+    }
+
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {
         writes.visible(arena, self.structure())?;
         writes.begin_step();

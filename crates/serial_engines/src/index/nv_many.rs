@@ -116,6 +116,41 @@ impl NvBptree {
         Ok(Inserted::All(entries.len()))
     }
 
+    /// Fills a tree without entries. Its leaves keep a tenth of their slots, and at least one, for
+    /// later entries, which come in any order.
+    pub(super) fn fill_empty<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        entries: &[&[u64]],
+    ) -> Result<Option<usize>> {
+        writes.visible(arena, self.structure())?;
+        writes.begin_step();
+        arena.enter(Part::Index);
+        let words = self.shape.key_words;
+        let is_twice = |at: &usize| entries[*at][..words] == entries[at - 1][..words];
+        if let Some(at) = (1..entries.len()).find(is_twice) {
+            return Ok(Some(at));
+        }
+        let old = arena.word(self.root_word)?;
+        let root = Node::open(arena, &self.shape, old)?;
+        debug_assert!(
+            root.level == 0 && root.entry_count()? == 0,
+            "an index that is filled has no entries"
+        );
+        let kept = (self.shape.leaf_slots / 10).max(1);
+        let most = self.shape.leaf_slots - kept;
+        if entries.len() <= most {
+            self.add_all_to_leaf(arena, writes, old, entries)?;
+            return Ok(None);
+        }
+        let sizes = Fill::Even.sizes(entries.len(), entries.len().div_ceil(most), most);
+        let (leaves, firsts) = self.new_leaves(arena, writes, entries, &sizes)?;
+        Self::free_node(arena, writes, old)?;
+        self.replace_child(arena, writes, &[], &leaves, &firsts[words..])?;
+        Ok(None)
+    }
+
     /// The leaf that `key` belongs to, and the smallest key that belongs to a later one.
     fn leaf_and_end<M: Memory>(
         &self,

@@ -188,10 +188,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             }
         }
         let page_bytes = record.page_bytes as usize;
-        if access == Access::Write && file_bytes > base.space.file_bytes {
-            // Growth that no group was made durable with may be in the system's cache only.
-            file.set_bytes(base.space.file_bytes)?;
-        }
+        let is_grown = file_bytes > base.space.file_bytes;
         let file_bytes = base.space.file_bytes / page_bytes as u64 * page_bytes as u64;
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let sequence = record.sequence;
@@ -200,6 +197,11 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         if access == Access::Write && !store.is_settled {
             store.write_master(base, None)?;
             store.settle_master()?;
+        }
+        if access == Access::Write && is_grown {
+            // Growth that no group was made durable with may be in the system's cache only. It goes
+            // once no record speaks of it: that of a prepared group which is undone did.
+            store.file.set_bytes(base.space.file_bytes)?;
         }
         Ok((store, undone))
     }

@@ -244,7 +244,7 @@ impl TableState {
         }
         allocations.end(arena, log)?;
         let index = &mut self.secondary[number];
-        let Some(taken) = index.insert_many(arena, log, words, &entries)? else {
+        let Some(taken) = index.fill(arena, log, words, &entries)? else {
             return Ok(());
         };
         let value = entries[taken * (words + 1) + words];

@@ -55,7 +55,7 @@ impl<I> TableState<I> {
         }
         sort_entries(&mut entries, words);
         let index = &mut self.secondary[number];
-        let Some(taken) = index.insert_many(arena, writes, words, &entries)? else {
+        let Some(taken) = index.fill(arena, writes, words, &entries)? else {
             return Ok(());
         };
         let tuple = entries[taken * (words + 1) + words];
