@@ -44,7 +44,7 @@ fn partition_of(slots: usize) -> Arc<Partition> {
 
 /// A commit of nothing, in a group that nobody has forced.
 fn commit(partition: &Partition) -> Result<CommitTicket> {
-    let mut slot = partition.take(LONG)?;
+    let mut slot = partition.take(LONG, None)?;
     slot.engine.begin()?;
     let ticket = slot.engine.commit(Durability::Group)?;
     slot.promised = ticket;
@@ -71,7 +71,7 @@ fn each_gets_a_seat(slots: usize) {
             let (partition, inside) = (Arc::clone(&partition), Arc::clone(&inside));
             spawn(move || {
                 for _ in 0..2 {
-                    let slot = partition.take(LONG).unwrap();
+                    let slot = partition.take(LONG, None).unwrap();
                     assert!(inside.fetch_add(1, Ordering::SeqCst) < slots as u64);
                     inside.fetch_sub(1, Ordering::SeqCst);
                     partition.put(slot);
@@ -93,7 +93,7 @@ fn a_stopped_partition_lets_nobody_in_and_nobody_wait() {
         let threads: Vec<_> = (0..2)
             .map(|_| {
                 let (partition, stopped) = (Arc::clone(&partition), Arc::clone(&stopped));
-                spawn(move || match partition.take(LONG) {
+                spawn(move || match partition.take(LONG, None) {
                     Ok(slot) => {
                         assert_eq!(stopped.load(Ordering::SeqCst), 0);
                         partition.put(slot);
@@ -102,14 +102,14 @@ fn a_stopped_partition_lets_nobody_in_and_nobody_wait() {
                 })
             })
             .collect();
-        if let Ok(slot) = partition.take(LONG) {
+        if let Ok(slot) = partition.take(LONG, None) {
             stopped.store(1, Ordering::SeqCst);
             partition.stop(slot);
         }
         threads
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
-        assert!(partition.take(LONG).is_err());
+        assert!(partition.take(LONG, None).is_err());
     });
 }
 
@@ -131,7 +131,7 @@ fn who_waits_for_a_group_is_told_when_it_is_durable() {
         // The leader has no patience, so it forces the group for all.
         let ticket = commit(&partition).unwrap();
         partition.wait_durable(ticket, Duration::ZERO).unwrap();
-        let mut slot = partition.take(LONG).unwrap();
+        let mut slot = partition.take(LONG, None).unwrap();
         assert!(slot.engine.durable() >= partition.durable());
         assert!(!slot.is_ahead());
         partition.put(slot);
@@ -154,7 +154,7 @@ fn who_waits_for_a_group_hears_that_the_partition_has_stopped() {
             let partition = Arc::clone(&partition);
             spawn(move || partition.wait_durable(ticket, Duration::ZERO))
         };
-        if let Ok(slot) = partition.take(LONG) {
+        if let Ok(slot) = partition.take(LONG, None) {
             partition.stop(slot);
         }
         for answer in [waiting.join().unwrap(), leader.join().unwrap()] {

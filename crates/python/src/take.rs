@@ -216,7 +216,7 @@ fn of_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     let kind = kind
         .and_then(|of| of.extract::<String>())
         .unwrap_or_default();
-    let is_numpy = object.get_type().module()?.to_string() == "numpy";
+    let is_numpy = object.get_type().module()? == "numpy";
     let is_fine = ["ns]", "ps]", "fs]", "as]"]
         .iter()
         .any(|unit| kind.ends_with(unit));
