@@ -251,7 +251,8 @@ impl Method {
     pub fn reads_in_place(self) -> bool {
         match self {
             Self::Volatile | Self::Inp | Self::Cow | Self::Log => false,
-            method => !method.has_buffer_pool() && !method.has_frames(),
+            // Pages have their checksums looked at, wherever they lie.
+            method => !method.is_paged() && !method.has_frames(),
         }
     }
 
