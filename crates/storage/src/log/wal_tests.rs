@@ -139,6 +139,23 @@ fn where_the_disk_has_no_room_for_a_long_segment_it_gets_a_usual_one() {
 }
 
 #[test]
+fn where_the_disk_has_no_room_for_a_usual_segment_it_gets_a_short_one() {
+    let world = world();
+    let directory = SimulatedDirectory::new(&world);
+    let options = WalOptions {
+        segment_bytes: 4 << 20,
+        ..OPTIONS
+    };
+    let nothing = &mut |_, _: &[u8]| Ok(());
+    let mut wal = Wal::open(&directory, IDENTITY, options, LogStart::NEW, nothing).unwrap();
+    directory.limit_space(Some(3 << 20));
+    wal.append(&directory, &record(9)).unwrap();
+    assert_eq!(wal.segments.last().map(|&(_, bytes)| bytes), Some(1 << 20));
+    wal.flush().unwrap();
+    wal.verify(&directory).unwrap();
+}
+
+#[test]
 fn a_lost_record_never_comes_back_behind_its_twin() {
     let world = world();
     let (directory, mut wal, _) = open(&world);
