@@ -53,7 +53,7 @@ pub(super) fn read(
 /// Fails if rows are damaged and the method would read them without noticing.
 fn check_rows(session: &mut Session<'_>) -> Result<()> {
     let descriptor = &session.core.descriptor;
-    if !descriptor.method.reads_in_place() {
+    if !descriptor.method.reads_unchecked() {
         return Ok(());
     }
     for partition in 0..descriptor.partitions {
@@ -70,8 +70,8 @@ fn check_rows(session: &mut Session<'_>) -> Result<()> {
 
 impl Database {
     /// Fails with [`Error::Damaged`] if rows are damaged and a copy that reads them would not
-    /// notice: some methods read rows where they lie in durable memory, without a look at their
-    /// checksums. Backups and conversions ask for it themselves.
+    /// notice: some methods read rows without a look at their checksums. Backups and conversions
+    /// ask for it themselves.
     pub fn check_rows(&self) -> Result<()> {
         check_rows(&mut self.hold_all_to_look()?)
     }

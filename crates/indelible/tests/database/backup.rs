@@ -579,6 +579,47 @@ fn a_backup_is_followed_through_a_link_and_keeps_the_mode() {
     assert!(error.to_string().contains("is a directory"), "{error}");
 }
 
+/// Methods that read rows where they lie copied damaged ones, under new checksums.
+#[test]
+fn a_backup_has_no_damaged_rows() {
+    const TEXT: &[u8] = b"a text that is found in files";
+    let mut damaged = 0;
+    for method in methods().into_iter().filter(|method| method.is_durable()) {
+        let directory = Directory::new();
+        let db = Database::create(directory.path(), &small_options(method)).unwrap();
+        let table = db
+            .create_table("t")
+            .column("id", DataType::Int64)
+            .column("name", DataType::Text)
+            .primary_key(["id"])
+            .create()
+            .unwrap();
+        let text = str::from_utf8(TEXT).unwrap();
+        db.transaction(|t| t.insert(&table, (1_i64, text))).unwrap();
+        let expected = contents(&db);
+        db.close().unwrap();
+        for entry in fs::read_dir(directory.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            let places = bytes.windows(TEXT.len()).enumerate();
+            let places = places.filter(|(_, window)| *window == TEXT);
+            let places: Vec<usize> = places.map(|(at, _)| at).collect();
+            for at in places {
+                bytes[at + 3] ^= 4;
+            }
+            fs::write(&path, bytes).unwrap();
+        }
+        let Ok(db) = Database::open(directory.path()) else {
+            continue;
+        };
+        match db.backup_to(&mut Vec::new(), &mut |_| {}) {
+            Ok(_) => assert_eq!(contents(&db), expected, "{method}"),
+            Err(_) => damaged += 1,
+        }
+    }
+    assert!(damaged >= 5, "{damaged} methods noticed it");
+}
+
 #[test]
 fn a_failed_restore_leaves_nothing_under_any_name() {
     let directory = Directory::new();

@@ -246,13 +246,12 @@ impl Method {
         self.axes().is_none_or(|axes| !axes.guard.is_off())
     }
 
-    /// Whether rows are read where they lie in durable memory, where no read looks at their
-    /// checksums: that is left to verification.
-    pub fn reads_in_place(self) -> bool {
+    /// Whether no read looks at the checksum of a row, which is left to verification: rows are read
+    /// where they lie in durable memory, or in slotted pages that came from a file as they were.
+    pub fn reads_unchecked(self) -> bool {
         match self {
             Self::Volatile | Self::Inp | Self::Cow | Self::Log => false,
-            // Pages have their checksums looked at, wherever they lie.
-            method => !method.is_paged() && !method.has_frames(),
+            method => !method.is_paged(),
         }
     }
 
