@@ -320,6 +320,22 @@ fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     assert!(matches!(next, Err(Error::Stopped { partition: 0 })));
 }
 
+/// A statement that waited for a held partition heard neither a cancel nor a time limit.
+#[test]
+fn a_wait_for_a_partition_ends_with_an_interrupt() {
+    let (db, _) = database(1);
+    let interrupt = db.connect().unwrap().interrupt();
+    let partition = &db.core.partitions[0];
+    let _held = partition.take(Duration::ZERO, None).unwrap();
+    interrupt.raise();
+    let taken = partition.take(Duration::MAX, Some(&interrupt)).map(drop);
+    let is_interrupted = matches!(
+        taken,
+        Err(Error::Storage(storage::StorageError::Interrupted))
+    );
+    assert!(is_interrupted, "{taken:?}");
+}
+
 /// A mark that a log had no room for was silently lost.
 #[test]
 fn a_log_that_takes_no_mark_is_told_by_checkpoints_and_at_the_end() {

@@ -183,6 +183,30 @@ pub(crate) mod tests {
         }
     }
 
+    /// A pipe that nobody reads.
+    struct Full(std::sync::mpsc::Receiver<()>);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// It kept the server, and the lock of its database, for ever.
+    #[test]
+    fn a_log_that_nobody_reads_ends() {
+        let (opened, full) = std::sync::mpsc::channel();
+        let log = Log::new(&LogOptions::default(), Box::new(Full(full))).unwrap();
+        log.say("ready");
+        drop(log);
+        drop(opened);
+    }
+
     #[test]
     fn an_event_is_a_line() {
         for is_json in [false, true] {

@@ -123,6 +123,13 @@ fn by_name() -> IndexDef {
     }
 }
 
+fn unique_by_name() -> IndexDef {
+    IndexDef {
+        unique: true,
+        ..by_name()
+    }
+}
+
 fn with_two_rows() -> Partition {
     let mut partition = Partition::new();
     let Partition {
@@ -241,10 +248,7 @@ fn an_index_over_many_rows_takes_few_fences() {
         partition.commit();
     }
     let before = partition.arena.counters().fences;
-    let unique = IndexDef {
-        unique: true,
-        ..by_name()
-    };
+    let unique = unique_by_name();
     let Partition {
         arena,
         writes,
@@ -268,10 +272,7 @@ fn rows_with_one_key_stop_a_unique_index() {
         partition.writes.savepoint(),
         partition.arena.heap_savepoint(),
     );
-    let unique = IndexDef {
-        unique: true,
-        ..by_name()
-    };
+    let unique = unique_by_name();
     let Partition {
         arena,
         writes,
