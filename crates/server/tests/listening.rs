@@ -91,6 +91,19 @@ fn the_socket_of_a_server_that_was_killed_is_replaced() {
     start_at(&here, "database", &socket).unwrap();
 }
 
+/// Programs asked the first socket of a directory, on which nobody listened any more.
+#[test]
+fn sockets_of_killed_servers_go_and_others_stay() {
+    let here = Directory::new("killed-elsewhere");
+    let [dead, file, alive] =
+        [7421, 7422, 7423].map(|port| here.0.join(format!(".s.PGSQL.{port}")));
+    drop(UnixListener::bind(&dead).unwrap());
+    std::fs::write(&file, "not to be lost").unwrap();
+    let _listener = UnixListener::bind(&alive).unwrap();
+    let _server = start_at(&here, "database", &here.0.join("socket")).unwrap();
+    assert!(!dead.exists() && file.exists() && alive.exists());
+}
+
 /// Cleaners of old files remove sockets. It waited for ever for a connection that nobody could
 /// make.
 #[test]
