@@ -257,7 +257,7 @@ impl Database {
     }
 }
 
-/// Copies all rows, in transactions of a batch each.
+/// Copies all rows, in transactions of a batch each, or of fewer rows where the log has less room.
 fn copy(
     session: &mut Session<'_>,
     old: &Table,
@@ -274,18 +274,32 @@ fn copy(
     } else {
         session.core.descriptor.partitions
     };
-    let mut row = new.row();
+    let mut rows_max = BATCH_ROWS;
     for partition in 0..partitions {
         let mut range = whole_table(entry)?;
         loop {
             let rows = batch(session, partition, &range)?;
-            for old in &rows {
-                row.clear();
-                convert(old, &mut row)?;
-                session.insert(new, &row)?;
+            let Some(last) = rows.last() else {
+                session.commit(Durability::None)?;
+                break;
+            };
+            let converted = rows.iter().map(|old| {
+                let mut row = new.row();
+                convert(old, &mut row).map(|()| row)
+            });
+            let converted = converted.collect::<Result<Vec<_>>>()?;
+            let mut left = &*converted;
+            while !left.is_empty() {
+                let (first, others) = left.split_at(left.len().min(rows_max));
+                match insert_all(session, new, first) {
+                    Ok(()) => left = others,
+                    Err(error) if error.is_out_of_space() && first.len() > 1 => {
+                        session.abort();
+                        rows_max = first.len() / 2;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            session.commit(Durability::None)?;
-            let Some(last) = rows.last() else { break };
             let mut key = KeyBuf::new();
             entry.shape.primary.encode_row(last, &mut key)?;
             match key_after(&key) {
@@ -294,6 +308,12 @@ fn copy(
             }
         }
     }
+    Ok(())
+}
+
+fn insert_all(session: &mut Session<'_>, table: &Table, rows: &[Row]) -> Result<()> {
+    rows.iter().try_for_each(|row| session.insert(table, row))?;
+    session.commit(Durability::None)?;
     Ok(())
 }
 
