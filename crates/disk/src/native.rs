@@ -18,18 +18,19 @@ use crate::io_threads::IoThreads;
 use crate::rename::rename_new;
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::{Access, Site};
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{Advice, AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Files belong to their user alone.
-const FILE_MODE: u32 = 0o600;
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// How bytes travel between a file and the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,10 +45,12 @@ pub enum IoMode {
     Direct,
 }
 
-/// A directory of the operating system.
+/// A directory of the operating system. It stays the one that was opened: files of another one that
+/// gets its path are never touched.
 #[derive(Debug)]
 pub struct NativeDirectory {
     path: PathBuf,
+    handle: fs::File,
     mode: IoMode,
     /// Files that are direct in any case.
     is_direct: fn(&str) -> bool,
@@ -84,24 +87,22 @@ impl NativeDirectory {
     /// nothing.
     pub fn open_for(access: Access, path: impl Into<PathBuf>, mode: IoMode) -> Result<Self> {
         let path = path.into();
-        let found = fs::metadata(&path).map_err(|e| io_error("open directory", &path, e))?;
-        if !found.is_dir() {
-            return Err(io_error(
-                "open directory",
-                &path,
-                ErrorKind::NotADirectory.into(),
-            ));
+        let failed = |error| io_error("open directory", &path, error);
+        let handle = fs::File::open(&path).map_err(failed)?;
+        if !handle.metadata().map_err(failed)?.is_dir() {
+            return Err(failed(ErrorKind::NotADirectory.into()));
         }
         // A name that a process gave before it died is readable, and may be lost with the power.
         // Recovery, which continues from it and removes older files, must find it durable.
         if access == Access::Write {
-            fs::File::open(&path)
-                .and_then(|directory| directory.sync_all())
-                .map_err(|e| io_error("sync", &path, e))?;
+            handle
+                .sync_all()
+                .map_err(|error| io_error("sync", &path, error))?;
         }
         let poisoned = AtomicBool::new(false);
         Ok(Self {
             path,
+            handle,
             mode,
             is_direct: |_| false,
             access,
@@ -121,7 +122,8 @@ impl NativeDirectory {
         &self.path
     }
 
-    /// The path of a file of this directory. A name that would lead out of it is refused.
+    /// The path of a file of this directory, for messages. A name that would lead out of it is
+    /// refused.
     fn file_path(&self, name: &str) -> Result<PathBuf> {
         let mut components = Path::new(name).components();
         if let (Some(Component::Normal(_)), None) = (components.next(), components.next()) {
@@ -131,29 +133,24 @@ impl NativeDirectory {
         Err(io_error("use the name", Path::new(name), reason))
     }
 
-    fn file(
-        &self,
-        action: &'static str,
-        name: &str,
-        options: &mut OpenOptions,
-    ) -> Result<NativeFile> {
+    fn file(&self, action: &'static str, name: &str, flags: OFlags) -> Result<NativeFile> {
         let path = self.file_path(name)?;
         let mode = if (self.is_direct)(name) {
             IoMode::Direct
         } else {
             self.mode
         };
-        let direct_flag = match mode {
-            IoMode::Buffered => 0,
-            // The flag's bit is the same signed or not; the standard library wants it signed.
-            IoMode::Direct => OFlags::DIRECT.bits().cast_signed(),
+        let direct = match mode {
+            IoMode::Buffered => OFlags::empty(),
+            IoMode::Direct => OFlags::DIRECT,
         };
-        let opened = options
-            .read(true)
-            .write(self.access == Access::Write)
-            .mode(FILE_MODE)
-            .custom_flags(direct_flag)
-            .open(&path);
+        let access = match self.access {
+            Access::Read => OFlags::RDONLY,
+            Access::Write => OFlags::RDWR,
+        };
+        let flags = flags | direct | access | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.handle, name, flags, FILE_MODE);
+        let opened = opened.map(fs::File::from).map_err(io::Error::from);
         let file = opened.map_err(|error| match (mode, error.kind()) {
             (IoMode::Direct, ErrorKind::InvalidInput) => {
                 let reason = "this filesystem refuses direct I/O; use buffered I/O";
@@ -196,24 +193,29 @@ impl Directory for NativeDirectory {
 
     fn create(&self, name: &str) -> Result<NativeFile> {
         self.check()?;
-        self.file("create", name, OpenOptions::new().create_new(true))
+        self.file("create", name, OFlags::CREATE | OFlags::EXCL)
     }
 
     fn open(&self, name: &str) -> Result<NativeFile> {
-        self.file("open", name, &mut OpenOptions::new())
+        self.file("open", name, OFlags::empty())
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let failed = |e| io_error("list", &self.path, e);
+        let failed = |error: Errno| io_error("list", &self.path, error.into());
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
+        for entry in Dir::read_from(&self.handle).map_err(failed)? {
             let entry = entry.map_err(failed)?;
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let flags = AtFlags::SYMLINK_NOFOLLOW;
+                    let found = rustix::fs::statat(&self.handle, entry.file_name(), flags);
+                    FileType::from_raw_mode(found.map_err(failed)?.st_mode)
+                }
+                kind => kind,
+            };
             // A name that is not UTF-8 is none of ours.
-            if let (true, Ok(name)) = (
-                entry.file_type().map_err(failed)?.is_file(),
-                entry.file_name().into_string(),
-            ) {
-                names.push(name);
+            if let (FileType::RegularFile, Ok(name)) = (kind, entry.file_name().to_str()) {
+                names.push(name.to_owned());
             }
         }
         names.sort_unstable();
@@ -222,26 +224,32 @@ impl Directory for NativeDirectory {
 
     fn exists(&self, name: &str) -> Result<bool> {
         let path = self.file_path(name)?;
-        path.try_exists()
-            .map_err(|e| io_error("look for", &path, e))
+        match rustix::fs::statat(&self.handle, name, AtFlags::empty()) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(io_error("look for", &path, error.into())),
+        }
     }
 
     fn remove(&self, name: &str) -> Result<()> {
         self.check()?;
         let path = self.file_path(name)?;
-        fs::remove_file(&path).map_err(|e| io_error("remove", &path, e))
+        rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())
+            .map_err(|error| io_error("remove", &path, error.into()))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.check()?;
-        let path = self.file_path(from)?;
-        fs::rename(&path, self.file_path(to)?).map_err(|e| io_error("rename", &path, e))
+        let (path, _) = (self.file_path(from)?, self.file_path(to)?);
+        rustix::fs::renameat(&self.handle, from, &self.handle, to)
+            .map_err(|error| io_error("rename", &path, error.into()))
     }
 
     fn rename_new(&self, from: &str, to: &str) -> Result<()> {
         self.check()?;
-        let (path, new) = (self.file_path(from)?, self.file_path(to)?);
-        rename_new(&path, &new).map_err(|e| io_error("rename to a new name", &path, e))
+        let (path, _) = (self.file_path(from)?, self.file_path(to)?);
+        rename_new(self.handle.as_fd(), from.as_ref(), to.as_ref())
+            .map_err(|error| io_error("rename to a new name", &path, error.into()))
     }
 
     fn sync(&self, _site: &'static Site) -> Result<()> {
@@ -250,8 +258,7 @@ impl Directory for NativeDirectory {
         }
         self.check()?;
         self.shared.tallies.syncs.fetch_add(1, Ordering::Relaxed);
-        let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| {
+        self.handle.sync_all().map_err(|error| {
             self.poisoned.store(true, Ordering::Relaxed);
             io_error("sync", &self.path, error)
         })

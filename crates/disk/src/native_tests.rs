@@ -5,6 +5,7 @@
 
 use super::*;
 use pmem::site;
+use std::fs::OpenOptions;
 
 /// A directory that goes away with the test.
 struct Scratch(PathBuf);
@@ -246,4 +247,33 @@ fn a_directory_for_reading_changes_nothing() {
     let after = fs::metadata(&scratch.0).unwrap().modified().unwrap();
     assert_eq!(before, after);
     allow(&scratch.0, 0o755);
+}
+
+/// Another directory got the path, as a copy or a restored backup does, while the old one was in
+/// use: both would have been damaged.
+#[test]
+fn a_directory_that_gets_the_path_is_another_one() {
+    let scratch = Scratch::new("moved");
+    let (path, moved) = (scratch.0.join("shop"), scratch.0.join("moved"));
+    fs::create_dir(&path).unwrap();
+    let directory = NativeDirectory::open(&path, IoMode::Buffered).unwrap();
+    directory.create("a").unwrap();
+    directory.create("b").unwrap();
+    fs::rename(&path, &moved).unwrap();
+    fs::create_dir(&path).unwrap();
+    for name in ["a", "b", "other"] {
+        fs::write(path.join(name), name).unwrap();
+    }
+    directory.create("c").unwrap();
+    directory.rename("a", "d").unwrap();
+    directory.rename_new("c", "e").unwrap();
+    directory.remove("b").unwrap();
+    directory.sync(site!("test.moved")).unwrap();
+    assert!(!directory.exists("other").unwrap() && directory.open("other").is_err());
+    assert_eq!(directory.list().unwrap(), ["d", "e"]);
+    for name in ["a", "b", "other"] {
+        assert_eq!(fs::read_to_string(path.join(name)).unwrap(), name);
+    }
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 2);
 }

@@ -18,7 +18,8 @@
 use crate::pending::Pending;
 use crate::rename::rename_new;
 use pmem::{Site, site};
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags};
+use rustix::io::Errno;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
@@ -177,9 +178,9 @@ impl Unnamed {
         self.pending.finish(|| match self.mode {
             Some(_) => fs::rename(from, to),
             // A file that came meanwhile may not be replaced.
-            None => rename_new(from, to).map_err(|error| match error.kind() {
-                ErrorKind::AlreadyExists => exists(),
-                _ => error,
+            None => rename_new(CWD, from, to).map_err(|error| match error {
+                Errno::EXIST => exists(),
+                _ => error.into(),
             }),
         })?;
         // commit point: what has the name now is whole; the sync makes the name durable.

@@ -5,33 +5,34 @@
 //! (`RENAME_NOREPLACE`). File systems without that get a second name first, which fails if it is
 //! taken; those without hard links either are checked.
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
-use std::fs;
-use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Renames a file; fails with `AlreadyExists` if something has the new name.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_second_name(from, to),
-        renamed => Ok(renamed?),
+/// Renames a file of a directory; fails with `EXIST` if something has the new name.
+pub(crate) fn rename_new(at: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io::Result<()> {
+    match renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => by_second_name(at, from, to),
+        renamed => renamed,
     }
 }
 
 /// As [`rename_new`], in two steps.
-fn by_second_name(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-        Err(_) if fs::symlink_metadata(to).is_ok() => Err(ErrorKind::AlreadyExists.into()),
-        Err(_) => fs::rename(from, to),
+fn by_second_name(at: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io::Result<()> {
+    match linkat(at, from, at, to, AtFlags::empty()) {
+        Ok(()) => unlinkat(at, from, AtFlags::empty()),
+        Err(Errno::EXIST) => Err(Errno::EXIST),
+        Err(_) if statat(at, to, AtFlags::SYMLINK_NOFOLLOW).is_ok() => Err(Errno::EXIST),
+        Err(_) => renameat(at, from, at, to),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
+    use std::fs;
 
     #[test]
     fn a_name_that_is_taken_stays_as_it_is() {
@@ -41,11 +42,10 @@ mod tests {
         for rename in [rename_new, by_second_name] {
             fs::write(&from, "new").unwrap();
             fs::write(&to, "old").unwrap();
-            let error = rename(&from, &to).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+            assert_eq!(rename(CWD, &from, &to), Err(Errno::EXIST));
             assert_eq!(fs::read_to_string(&to).unwrap(), "old");
             fs::remove_file(&to).unwrap();
-            rename(&from, &to).unwrap();
+            rename(CWD, &from, &to).unwrap();
             assert_eq!(fs::read_to_string(&to).unwrap(), "new");
             assert!(!from.exists());
         }

@@ -18,11 +18,11 @@
 use super::touch::{self, PIECE_BYTES};
 use super::{Access, Domain, LINE_BYTES, View};
 use crate::error::{PmemError, Result};
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags};
-use std::ffi::c_void;
-use std::os::fd::OwnedFd;
+use std::ffi::{OsStr, c_void};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -165,19 +165,25 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Makes a file of at least `bytes` with mode 0600, locks, allocates and maps it. A failure
-    /// leaves no file.
-    pub(crate) fn create(path: &Path, bytes: u64, reserved_bytes: u64) -> Result<Self> {
+    /// leaves no file. The file lies in the directory `at`; its path is for messages.
+    pub(crate) fn create(
+        at: BorrowedFd<'_>,
+        path: &Path,
+        bytes: u64,
+        reserved_bytes: u64,
+    ) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+        let descriptor = rustix::fs::openat(at, name(path), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| refused("create", path, e))?;
-        Self::fill_new_file(descriptor, path, bytes, reserved_bytes).inspect_err(|_| {
+        Self::fill_new_file(at, descriptor, path, bytes, reserved_bytes).inspect_err(|_| {
             // The first error is the one to report; a file that cannot be removed now is found by
             // the next create.
-            let _ = rustix::fs::unlink(path);
+            let _ = rustix::fs::unlinkat(at, name(path), AtFlags::empty());
         })
     }
 
     fn fill_new_file(
+        at: BorrowedFd<'_>,
         descriptor: OwnedFd,
         path: &Path,
         bytes: u64,
@@ -189,7 +195,7 @@ impl Mapping {
         allocate(&descriptor, path, 0, bytes)?;
         if !in_memory {
             sync_file(&descriptor, path)?;
-            sync_parent(path)?;
+            sync_parent(at, path)?;
         }
         let file = BackingFile {
             descriptor,
@@ -205,7 +211,12 @@ impl Mapping {
     }
 
     /// Locks and maps the whole of an existing file.
-    pub(crate) fn open(path: &Path, access: Access, reserved_bytes: u64) -> Result<Self> {
+    pub(crate) fn open(
+        at: BorrowedFd<'_>,
+        path: &Path,
+        access: Access,
+        reserved_bytes: u64,
+    ) -> Result<Self> {
         // A pipe would block an open for reading; it is refused below instead.
         let flags = OFlags::CLOEXEC
             | OFlags::NONBLOCK
@@ -213,8 +224,8 @@ impl Mapping {
                 Access::Read => OFlags::RDONLY,
                 Access::Write => OFlags::RDWR,
             };
-        let descriptor =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| refused("open", path, e))?;
+        let descriptor = rustix::fs::openat(at, name(path), flags, Mode::empty())
+            .map_err(|e| refused("open", path, e))?;
         lock(&descriptor, path, access)?;
         let (in_memory, page_bytes) = filesystem(&descriptor, path)?;
         let bytes = checked_length(&descriptor, path)?;
@@ -248,13 +259,14 @@ impl Mapping {
     }
 
     /// Removes a file that nobody has open.
-    pub(crate) fn remove(path: &Path) -> Result<()> {
+    pub(crate) fn remove(at: BorrowedFd<'_>, path: &Path) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let descriptor =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| refused("open", path, e))?;
+        let descriptor = rustix::fs::openat(at, name(path), flags, Mode::empty())
+            .map_err(|e| refused("open", path, e))?;
         lock(&descriptor, path, Access::Write)?;
-        rustix::fs::unlink(path).map_err(|e| refused("remove", path, e))?;
-        sync_parent(path)
+        rustix::fs::unlinkat(at, name(path), AtFlags::empty())
+            .map_err(|e| refused("remove", path, e))?;
+        sync_parent(at, path)
     }
 
     /// Maps memory that belongs to this process alone and may grow up to `reserved_bytes`. It is
@@ -692,16 +704,15 @@ fn sync_file(descriptor: &OwnedFd, path: &Path) -> Result<()> {
     rustix::fs::fsync(descriptor).map_err(|e| refused("sync", path, e))
 }
 
-/// Makes the name of a file durable.
-fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory =
-        rustix::fs::open(parent, flags, Mode::empty()).map_err(|e| refused("open", parent, e))?;
-    sync_file(&directory, parent)
+/// Makes the name of a file of a directory durable.
+fn sync_parent(at: BorrowedFd<'_>, path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(path);
+    rustix::fs::fsync(at).map_err(|e| refused("sync", parent, e))
+}
+
+/// The name of a file in its directory.
+fn name(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
 }
 
 fn no_space(path: &Path, wanted_bytes: u64, errno: Errno) -> PmemError {

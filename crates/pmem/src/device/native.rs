@@ -15,11 +15,14 @@ use super::{
     Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Primitive, Site, View,
 };
 use crate::error::{PmemError, Result};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::sync::{Arc, OnceLock};
 
 /// With caches inside the power-fail domain, shorter data is stored like any other: a streaming
 /// store makes the next fence wait for the medium, and pays only where it saves the cache many
@@ -471,10 +474,12 @@ impl NativeOptions {
     }
 }
 
-/// The pools of one database: files of a directory.
+/// The pools of one database: files of a directory. It stays the one that was used first: files of
+/// another one that gets its path are never touched.
 #[derive(Clone, Debug)]
 pub struct NativeSource {
     directory: PathBuf,
+    handle: Arc<OnceLock<OwnedFd>>,
     options: NativeOptions,
 }
 
@@ -483,16 +488,27 @@ impl NativeSource {
     pub fn new(directory: impl Into<PathBuf>, options: NativeOptions) -> Self {
         Self {
             directory: directory.into(),
+            handle: Arc::default(),
             options,
         }
     }
 
-    fn path(&self, name: &str) -> Result<PathBuf> {
+    /// The directory, and the path of a file in it.
+    fn place(&self, name: &str) -> Result<(BorrowedFd<'_>, PathBuf)> {
         let mut components = Path::new(name).components();
-        match (components.next(), components.next()) {
-            (Some(Component::Normal(_)), None) => Ok(self.directory.join(name)),
-            _ => Err(refused("use the name", Path::new(name), Errno::INVAL)),
-        }
+        let (Some(Component::Normal(_)), None) = (components.next(), components.next()) else {
+            return Err(refused("use the name", Path::new(name), Errno::INVAL));
+        };
+        let handle = match self.handle.get() {
+            Some(handle) => handle,
+            None => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = rustix::fs::open(&self.directory, flags, Mode::empty());
+                let opened = opened.map_err(|e| refused("open", &self.directory, e))?;
+                self.handle.get_or_init(|| opened)
+            }
+        };
+        Ok((handle.as_fd(), self.directory.join(name)))
     }
 }
 
@@ -500,22 +516,23 @@ impl MemorySource for NativeSource {
     type Memory = NativeMemory;
 
     fn create(&self, name: &str, bytes: u64) -> Result<NativeMemory> {
-        let path = self.path(name)?;
-        let mapping = Mapping::create(&path, bytes, self.options.reserved_bytes())?;
+        let (at, path) = self.place(name)?;
+        let mapping = Mapping::create(at, &path, bytes, self.options.reserved_bytes())?;
         NativeMemory::durable(mapping, &path, self.options).inspect_err(|_| {
             // The refusal is the error to report; a file that stays is found by the next create.
-            let _ = Mapping::remove(&path);
+            let _ = Mapping::remove(at, &path);
         })
     }
 
     fn open(&self, name: &str, access: Access) -> Result<NativeMemory> {
-        let path = self.path(name)?;
-        let mapping = Mapping::open(&path, access, self.options.reserved_bytes())?;
+        let (at, path) = self.place(name)?;
+        let mapping = Mapping::open(at, &path, access, self.options.reserved_bytes())?;
         NativeMemory::durable(mapping, &path, self.options)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        Mapping::remove(&self.path(name)?)
+        let (at, path) = self.place(name)?;
+        Mapping::remove(at, &path)
     }
 
     fn volatile(&self, bytes: u64) -> Result<NativeMemory> {

@@ -364,7 +364,7 @@ fn child_under_a_file_size_limit() {
     }
     memory.grow(128 << 10).unwrap();
     assert_eq!(read(&memory, 0, 4), b"kept");
-    fs::write(source.path("mark.done").unwrap(), b"done").unwrap();
+    fs::write(source.directory.join("mark.done"), b"done").unwrap();
 }
 
 #[test]
@@ -648,4 +648,21 @@ fn ranges_outside_panic_instead_of_touching_memory() {
             "attempt {number}"
         );
     }
+}
+
+#[test]
+fn a_directory_that_gets_the_path_is_another_one() {
+    let scratch = Scratch::plain("moved");
+    let (path, moved) = (scratch.0.join("shop"), scratch.0.join("moved"));
+    fs::create_dir(&path).unwrap();
+    let source = NativeSource::new(&path, NativeOptions::default());
+    drop(source.create("a", 1).unwrap());
+    fs::rename(&path, &moved).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("a"), "other").unwrap();
+    drop(source.create("b", 1).unwrap());
+    source.remove("a").unwrap();
+    assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "other");
+    assert!(!path.join("b").exists() && !moved.join("a").exists());
+    drop(source.open("b", Access::Write).unwrap());
 }
