@@ -197,6 +197,34 @@ fn random_queries_give_the_same_rows_in_little_memory() {
     }
 }
 
+/// Memory comes free while groups lie in files: a group that got a place in the table after that was
+/// handed over again from its file.
+#[test]
+fn groups_in_files_stay_there_until_their_turn() {
+    let (_scratch, sql) = Scratch::open("spill-groups");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "SET work_mem = '64kB'").unwrap();
+    let below = "(SELECT DISTINCT i % 2000 AS k, i % 3 AS z FROM generate_series(1, 60000) i) q";
+    for (groups, expected) in [
+        (
+            format!("SELECT k, count(*) AS c FROM {below} GROUP BY k"),
+            "2000|2000|3|3",
+        ),
+        (
+            format!("SELECT DISTINCT k, 1 AS c FROM {below}"),
+            "2000|2000|1|1",
+        ),
+        (
+            format!("SELECT k, 1 AS c FROM {below} UNION SELECT 1, 1"),
+            "2000|2000|1|1",
+        ),
+    ] {
+        let counts = "count(*), count(DISTINCT k), min(c), max(c)";
+        let found = run(&mut session, &format!("SELECT {counts} FROM ({groups}) g")).unwrap();
+        assert_eq!(found, [expected], "{groups}");
+    }
+}
+
 /// The line of a plan that says how an operator has kept its rows.
 fn usage(session: &mut Session, query: &str, name: &str) -> String {
     let options = "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF";

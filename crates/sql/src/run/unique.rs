@@ -43,6 +43,12 @@ impl Overflow {
         }
     }
 
+    /// Whether rows may get places in the table: with the first row in a file the table has all of
+    /// its keys, as a key whose rows lie in a file would be met again there.
+    pub(super) fn has_room(&self, share: &mut Share, bytes: u64) -> bool {
+        self.parts.is_none() && share.try_take(bytes)
+    }
+
     /// Adds a row to the file of its key.
     pub(super) fn push(&mut self, share: &Share, key: &[Datum], row: &[Datum]) -> Result<()> {
         let parts = self
@@ -94,7 +100,7 @@ impl Unique {
             return Ok(());
         }
         let bytes = bytes_of(row);
-        if !self.share.try_take(bytes) {
+        if !self.files.has_room(&mut self.share, bytes) {
             if !self.seen.is_empty() {
                 return self.files.push(&self.share, row, row);
             }

@@ -79,7 +79,7 @@ impl HashedGroups {
             Some(place) => *place,
             None => {
                 let bytes = bytes_of(key) + (plan.calls.len() * STATE_BYTES) as u64;
-                if !self.share.try_take(bytes) {
+                if !self.files.has_room(&mut self.share, bytes) {
                     if !self.places.is_empty() {
                         self.keyed.clear();
                         self.keyed.extend(key.iter().chain(row).cloned());
