@@ -62,6 +62,35 @@ pub(crate) fn waits(
     thread
 }
 
+/// A row was deleted to which a table refers that was made during the wait.
+#[test]
+fn rows_to_which_new_tables_refer_stay() {
+    for define in [
+        "CREATE TABLE new (r int REFERENCES p)",
+        "CREATE TABLE new PARTITION OF above FOR VALUES IN (1)",
+        "ALTER TABLE new ADD FOREIGN KEY (r) REFERENCES p NOT VALID",
+    ] {
+        for change in ["DELETE FROM p", "UPDATE p SET id = 5"] {
+            let (_scratch, sql) = Scratch::open("waits-references");
+            let (mut holder, waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+            run(&mut holder, "CREATE TABLE p (id int PRIMARY KEY)");
+            run(&mut holder, "INSERT INTO p VALUES (1)");
+            if define.contains("above") {
+                let above = "CREATE TABLE above (r int REFERENCES p) PARTITION BY LIST (r)";
+                run(&mut holder, above);
+            } else if define.contains("ALTER") {
+                run(&mut holder, "CREATE TABLE new (r int)");
+            }
+            run(&mut holder, "BEGIN");
+            run(&mut holder, define);
+            run(&mut holder, "INSERT INTO new VALUES (1)");
+            let waiter = waits(&sql, waiter, move |session| state(session, change));
+            run(&mut holder, "COMMIT");
+            assert_eq!(waiter.join().unwrap(), "23503", "{define}; {change}");
+        }
+    }
+}
+
 /// A plan that was made before the wait does not know the constraint.
 #[test]
 fn rows_keep_to_constraints_that_were_made_meanwhile() {

@@ -3,7 +3,7 @@
 //! The table of objects is locked first, so at most one transaction defines things at a time, and
 //! its catalogue is the newest one with its own changes.
 
-use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, store};
+use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, Rule, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::Loose;
@@ -56,6 +56,7 @@ impl Session {
         }
         self.name_in_full(&mut object);
         self.check_lasts(&object)?;
+        self.lock_referred(known.as_deref(), &object)?;
         let readers = match &known {
             Some(known) => self.readers_of_names(known, &object),
             None => Vec::new(),
@@ -67,6 +68,23 @@ impl Session {
         self.follow_names(readers)?;
         if known.is_none() && is_owned {
             self.put_access(access)?;
+        }
+        Ok(())
+    }
+
+    /// Locks the tables to which a table refers from now on: who changes their rows has to look at
+    /// the rows of this one.
+    fn lock_referred(&mut self, known: Option<&Object>, object: &Object) -> Result<()> {
+        let constraints = |object: &Object| match &object.body {
+            Body::Table(body) => body.constraints.clone(),
+            _ => Vec::new(),
+        };
+        let old = known.map_or_else(Vec::new, constraints);
+        for constraint in constraints(object) {
+            let is_new = old.iter().all(|old| old.oid != constraint.oid);
+            if let (true, Rule::Foreign(foreign)) = (is_new, &constraint.rule) {
+                self.lock_rows_of(foreign.parent)?;
+            }
         }
         Ok(())
     }
