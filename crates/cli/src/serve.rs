@@ -170,7 +170,11 @@ pub(crate) fn create_role(args: &RoleArgs) -> Result<()> {
     if password.is_empty() {
         return Err(Usage::error("the password is empty"));
     }
-    let verifier = server::password_verifier(&password).context("no random bytes")?;
+    let Some(verifier) = sql::password_verifier(&password) else {
+        return Err(Usage::error(
+            "the password is the MD5 hash of another one; give that one",
+        ));
+    };
     let mut client = owner_of(&args.path)?;
     let name = format!("\"{}\"", args.name.replace('"', "\"\""));
     let power = if args.no_superuser {

@@ -53,7 +53,6 @@ mod waker;
 
 pub use floor::serve_floor;
 pub use log::LogOptions;
-pub use scram::password_verifier;
 pub use server::Server;
 
 use std::net::SocketAddr;

@@ -5,14 +5,15 @@
 //! nobody. The data are relations of SQL and counts; statements are without their constants.
 
 use crate::counts::Counts;
+use crate::http;
 use crate::shared::Shared;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use sql::types::{Context, text_io};
-use sql::{Batch, Flow, OutputColumn, RowSink, Session, SqlError, without_constants};
+use sql::{Batch, Flow, OutputColumn, RowSink, Session, SqlError, SqlState, without_constants};
 use std::fmt::Write as _;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The page, with its style and its script.
@@ -36,6 +37,8 @@ const WAITS: &str = "
            query AS statement
     FROM pg_stat_activity
     WHERE pid IN (SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid LIMIT 1000";
+/// The time that each relation may take.
+const LIMIT: &str = "SET statement_timeout = 500";
 const COSTS: &str = "SELECT * FROM pg_stat_nvm";
 const WEAR: &str = "SELECT * FROM pg_stat_nvm_partitions";
 
@@ -45,6 +48,8 @@ pub(crate) struct Page {
     pub(crate) token: String,
     started: Instant,
     recovery: Value,
+    /// Requests for the data that are answered at this moment.
+    asked: AtomicUsize,
 }
 
 impl Page {
@@ -75,12 +80,27 @@ impl Page {
             token,
             started: Instant::now(),
             recovery,
+            asked: AtomicUsize::new(0),
         })
     }
 
-    /// The data of the page.
+    /// The data of the page. Relations may wait for others, and must not take all threads that
+    /// answer.
     pub(crate) fn data(&self, shared: &Shared) -> Result<Value, SqlError> {
+        let before = self.asked.fetch_add(1, Ordering::Relaxed);
+        let data = if before < http::THREADS / 2 {
+            self.relations(shared)
+        } else {
+            let message = "others get the status at this moment";
+            Err(SqlError::new(SqlState::OBJECT_IN_USE, message))
+        };
+        self.asked.fetch_sub(1, Ordering::Relaxed);
+        data
+    }
+
+    fn relations(&self, shared: &Shared) -> Result<Value, SqlError> {
         let mut session = shared.sql.connect()?;
+        session.simple(LIMIT, &mut Table::default())?;
         let database = shared.sql.database();
         let options = shared.options();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

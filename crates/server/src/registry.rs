@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 pub(crate) const KEY_BYTES: usize = 16;
 pub(crate) const SHORT_KEY_BYTES: usize = 4;
 
+/// Milliseconds after which a connection that has not begun its session leaves for another.
+const BEGIN_MILLIS: u64 = 1000;
 /// No deadline: milliseconds that never come.
 const NEVER: u64 = u64::MAX;
 
@@ -54,6 +56,8 @@ pub(crate) enum Phase {
 pub(crate) struct Seat {
     socket: Arc<Socket>,
     state: Mutex<State>,
+    /// Milliseconds of the registry's clock at which it came.
+    entered: u64,
     /// Milliseconds of the registry's clock at which its phase has lasted too long.
     deadline: AtomicU64,
 }
@@ -162,6 +166,7 @@ impl Registry {
                 session: None,
                 ending: None,
             }),
+            entered: self.now(),
             deadline: AtomicU64::new(NEVER),
         });
         self.seats().insert(serial, Arc::clone(&seat));
@@ -177,6 +182,23 @@ impl Registry {
     /// The number of connections.
     pub(crate) fn count(&self) -> usize {
         self.seats().len()
+    }
+
+    /// Ends the connection that has tried to begin its session for longest, if that is longer than
+    /// anybody needs; whether there was one.
+    pub(crate) fn end_a_beginner(&self) -> bool {
+        let late = self.now().saturating_sub(BEGIN_MILLIS);
+        let mut all = self.all();
+        all.retain(|seat| seat.entered < late);
+        all.sort_unstable_by_key(|seat| seat.entered);
+        let beginner = all.iter().find(|seat| {
+            let state = seat.state();
+            state.phase == Phase::Starting && state.ending.is_none()
+        });
+        if let Some(seat) = beginner {
+            seat.end(Cause::NotAuthenticated);
+        }
+        beginner.is_some()
     }
 
     fn all(&self) -> Vec<Arc<Seat>> {

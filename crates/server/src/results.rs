@@ -9,7 +9,9 @@ use crate::link::{Broken, Link};
 use crate::message::answers::{Severity, patch_length};
 use crate::message::{Format, Formats, Request};
 use sql::types::{Context, Datum, Kind, binary_io, text_io};
-use sql::{Batch, Completion, CopyShape, Flow, Notice, OutputColumn, RowSink, SqlError, SqlState};
+use sql::{
+    Batch, Completion, CopyShape, Encoding, Flow, Notice, OutputColumn, RowSink, SqlError, SqlState,
+};
 
 /// The protocol by which a statement came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) struct Results<'a> {
     pub(crate) has_ended: bool,
     /// A COPY that sends data, whose end the client has not been told.
     is_copying_out: bool,
+    /// The encoding to and from which the data of a COPY are converted; none is UTF-8.
+    copy_encoding: Option<&'static Encoding>,
     /// Whether the next result is of a binary cursor.
     is_binary: bool,
     /// Least weight of notices that the client wants.
@@ -63,6 +67,7 @@ impl<'a> Results<'a> {
             scratch: String::new(),
             has_ended: false,
             is_copying_out: false,
+            copy_encoding: None,
             is_binary: false,
             broken: None,
             body: Vec::new(),
@@ -188,7 +193,9 @@ impl RowSink for Results<'_> {
     }
 
     fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
-        encoding::check_copy(copy, self.link.answers.encoding)?;
+        let of_client = self.link.answers.encoding;
+        self.copy_encoding = of_client.filter(|_| !copy.has_encoding);
+        encoding::check_copy(copy, self.copy_encoding)?;
         self.link.answers.copy_begins(copy);
         self.is_copying_out = !copy.is_from_client;
         Ok(())
@@ -196,7 +203,7 @@ impl RowSink for Results<'_> {
 
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         check_length(data.len())?;
-        match self.link.answers.encoding {
+        match self.copy_encoding {
             None => self.link.answers.copy_data(data),
             Some(encoding) => {
                 let mut encoded = Vec::with_capacity(data.len());
@@ -215,7 +222,7 @@ impl RowSink for Results<'_> {
             // The body is borrowed by the request, so a failure is kept by hand.
             match request {
                 Ok(Request::CopyData(bytes)) => {
-                    match self.link.answers.encoding {
+                    match self.copy_encoding {
                         None => data.extend_from_slice(bytes),
                         Some(encoding) => data.extend(encoding.decode(bytes)?.into_bytes()),
                     }

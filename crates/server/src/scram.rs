@@ -9,9 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
-use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::str::FromStr;
 
 /// The name of the mechanism, and of the one that is bound to the certificate of the connection.
@@ -19,7 +17,7 @@ pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
 pub(crate) const BOUND_MECHANISM: &str = "SCRAM-SHA-256-PLUS";
 /// The header of a client that binds its proof to the certificate (RFC 5929).
 const BOUND_HEADER: &str = "p=tls-server-end-point,,";
-/// Rounds of the hash, PostgreSQL's default.
+/// Rounds that the verifier of nobody has, PostgreSQL's default.
 const ITERATIONS: u32 = 4096;
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
@@ -36,45 +34,7 @@ pub(crate) struct Verifier {
     server_key: Key,
 }
 
-/// The text that `CREATE ROLE ... PASSWORD` takes in the place of a password, so that the password
-/// gets into no statement and no log.
-///
-/// # Errors
-///
-/// A system that gives no random bytes.
-pub fn password_verifier(password: &str) -> io::Result<String> {
-    Ok(Verifier::new(password)?.to_string())
-}
-
 impl Verifier {
-    /// A verifier of a password, with a salt of its own.
-    ///
-    /// # Errors
-    ///
-    /// A system that gives no random bytes.
-    pub(crate) fn new(password: &str) -> io::Result<Self> {
-        let mut salt = [0; SALT_BYTES];
-        getrandom(&mut salt, GetRandomFlags::empty())?;
-        Ok(Self::with_salt(password, &salt))
-    }
-
-    fn with_salt(password: &str, salt: &[u8]) -> Self {
-        let password = prepared(password);
-        // The only block of PBKDF2 that a key of this length has.
-        let mut round = mac(password.as_bytes(), &[salt, &1_u32.to_be_bytes()]);
-        let mut salted = round;
-        for _ in 1..ITERATIONS {
-            round = mac(password.as_bytes(), &[&round]);
-            salted = xor(&salted, &round);
-        }
-        Self {
-            iterations: ITERATIONS,
-            salt: salt.to_vec(),
-            stored_key: Sha256::digest(mac(&salted, &[b"Client Key"])).into(),
-            server_key: mac(&salted, &[b"Server Key"]),
-        }
-    }
-
     /// A verifier that no password fits, the same for a name each time, so that nobody can tell a
     /// role that does not exist by its salt.
     pub(crate) fn of_nobody(name: &str, secret: &[u8]) -> Self {
@@ -85,15 +45,6 @@ impl Verifier {
             stored_key: mac(secret, &[b"stored", name.as_bytes()]),
             server_key: mac(secret, &[b"server", name.as_bytes()]),
         }
-    }
-}
-
-impl fmt::Display for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
-        let (stored, server) = (text(&self.stored_key), text(&self.server_key));
-        let (iterations, salt) = (self.iterations, text(&self.salt));
-        write!(f, "{MECHANISM}${iterations}:{salt}${stored}:{server}")
     }
 }
 
@@ -227,11 +178,6 @@ impl Exchange {
     }
 }
 
-/// A password in the form in which both sides hash it; one that has none is taken as it is.
-fn prepared(password: &str) -> Cow<'_, str> {
-    stringprep::saslprep(password).unwrap_or(Cow::Borrowed(password))
-}
-
 fn mac(key: &[u8], parts: &[&[u8]]) -> Key {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
     for part in parts {
@@ -248,15 +194,14 @@ fn xor(one: &Key, other: &Key) -> Key {
 mod tests {
     use super::*;
 
+    /// The verifier of `pencil` in the example of RFC 7677, section 3.
+    const PENCIL: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
+                          WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+
     /// The example of RFC 7677, section 3.
     #[test]
     fn the_exchange_is_that_of_the_standard() {
-        let salt = BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let verifier = Verifier::with_salt("pencil", &salt);
-        assert_eq!(
-            verifier.to_string().parse::<Verifier>(),
-            Ok(verifier.clone())
-        );
+        let verifier: Verifier = PENCIL.parse().unwrap();
         let random = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
         let exchange =
@@ -297,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_proof_is_bound_to_the_certificate() {
-        let verifier = Verifier::with_salt("pencil", b"salt");
+        let verifier: Verifier = PENCIL.parse().unwrap();
         let begin = |binding, first| Exchange::with_nonce(verifier.clone(), binding, first, "x");
         let bound = begin(Binding::Used(b"hash"), "p=tls-server-end-point,,n=,r=y").unwrap();
         let last = |bound: &[u8]| format!("c={},r=yx,p=", BASE64_STANDARD.encode(bound));

@@ -17,8 +17,9 @@ use crate::socket::Socket;
 use crate::spin::Awake;
 use crate::tls::Identity;
 use crate::{Options, ServeError, TlsError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
-use sql::Sql;
+use sql::{Sql, SqlError, SqlState};
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -39,6 +40,11 @@ const SOCKET_NAME: &str = ".s.PGSQL.";
 const PORT: u16 = 5432;
 /// A pause between two attempts to end a statement: one may have begun in the very moment.
 const END_AGAIN: Duration = Duration::from_millis(50);
+
+/// A pause between two lines of the log about connections that cannot be accepted.
+const TELL_AGAIN: Duration = Duration::from_secs(5);
+/// Open files that are for the database and its statements, beside those of connections.
+const SPARE_FILES: u64 = 64;
 
 /// A server that runs. Dropping it ends its connections.
 pub struct Server {
@@ -95,6 +101,7 @@ impl Server {
             .map_err(|error| ServeError::Directory(options.directory.clone(), error))?
             .uid();
         let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
+        raise_file_limit(&options, &log);
         let secret = random_secret()?;
         sql.show_facts(facts_of(&options, address, path.as_deref()));
         let shared = Arc::new(Shared {
@@ -450,6 +457,7 @@ impl Listener {
     }
 
     fn accept_all(&self, shared: &Arc<Shared>) {
+        let mut told = None;
         loop {
             let accepted = self.accept();
             if shared.is_ending() {
@@ -458,7 +466,14 @@ impl Listener {
             match accepted {
                 Ok(socket) => serve(socket, shared),
                 // Such as too many open files, which others may close.
-                Err(_) => std::thread::sleep(END_AGAIN),
+                Err(error) => {
+                    if told.is_none_or(|told: Instant| told.elapsed() > TELL_AGAIN) {
+                        told = Some(Instant::now());
+                        let message = format!("could not accept a connection: {error}");
+                        shared.log.say(&message);
+                    }
+                    std::thread::sleep(END_AGAIN);
+                }
             }
         }
     }
@@ -498,16 +513,18 @@ fn serve(mut socket: Socket, shared: &Arc<Shared>) {
     let bytes_max = options.message_bytes_max;
     let mut link = Link::new(Arc::clone(&socket), &shared.awake, bytes_max);
     // So many have not begun, or are over the limit of those that have.
-    if shared.registry.count() >= options.connections_max + options.connections_max / 2 {
+    let (connections, limit) = (shared.registry.count(), options.connections_max * 3 / 2);
+    let is_full = connections >= 2 * limit;
+    if is_full || connections >= limit && !shared.registry.end_a_beginner() {
         count(&shared.counts.refused);
         link.say_last(&too_many());
         return;
     }
     let entry = shared.registry.enter(&socket, options.start_wait);
+    let (refused, refusing) = (Arc::clone(&socket), Arc::clone(shared));
     let shared = Arc::clone(shared);
     let token = Arc::clone(&shared.threads);
-    // Without a thread the connection is dropped, and its client told by that.
-    let _ = Builder::new()
+    let begun = Builder::new()
         .name("connection".into())
         .stack_size(STACK_BYTES)
         .spawn(move || {
@@ -519,4 +536,34 @@ fn serve(mut socket: Socket, shared: &Arc<Shared>) {
             drop(shared);
             drop(token);
         });
+    if let Err(error) = begun {
+        count(&refusing.counts.refused);
+        let message = format!("could not start a thread for a connection: {error}");
+        refusing.log.say(&message);
+        let hint = "Raise the limit on the threads or the memory of the server.";
+        let mut link = Link::new(refused, &refusing.awake, bytes_max);
+        link.say_last(&SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message).hint(hint));
+    }
+}
+
+/// Takes as many open files as the system allows, and says so if that may be too few.
+fn raise_file_limit(options: &Options, log: &Log) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let wanted = (options.connections_max * 3 / 2) as u64 + SPARE_FILES;
+    if files.is_some_and(|files| files < wanted) {
+        log.say(&format!(
+            "the limit of open files is {}, which may be too few for max_connections = {}: \
+             raise it (ulimit -n, or LimitNOFILE of systemd)",
+            files.unwrap_or_default(),
+            options.connections_max
+        ));
+    }
 }

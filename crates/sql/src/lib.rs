@@ -56,6 +56,7 @@ use sql_plan::plan;
 pub use sql_rows::{BATCH_ROWS, ColumnValues, Columns};
 pub use sql_values::encoding::Encoding;
 pub use sql_values::error::{SqlError, SqlState};
+pub use sql_values::scram::verifier as password_verifier;
 pub use sql_values::{error, types};
 pub use state::{
     Notice, Notification, Severity, ShownEncryption, TransactionStatus, Wake, WakeReason,

@@ -115,4 +115,20 @@ fn values_and_copies_are_converted() {
         other.ask(&[crate::query("select a from t where a = 'ä'")]),
         "T D[ä] C[SELECT 1] Z[I]"
     );
+    // A COPY may name the encoding of its data, whatever the client's is.
+    for client in [&mut client, &mut other] {
+        let text = "copy t to stdout (encoding 'latin1')";
+        assert!(has(&answers(client, &[query(text)]), b'd', b"\xe4\t1\n"));
+        client.send(&[query("copy t from stdin (format csv, encoding 'win1252')")]);
+        client.send(&[message(b'd', b"\x80,2\n"), message(b'c', b"")]);
+        assert_eq!(client.until_ready(), "G C[COPY 1] Z[I]");
+    }
+    let text = "copy (select a from t where b = 2 limit 1) to stdout (encoding 'utf8')";
+    for client in [&mut client, &mut other] {
+        assert!(has(
+            &answers(client, &[query(text)]),
+            b'd',
+            "€\n".as_bytes()
+        ));
+    }
 }

@@ -304,6 +304,19 @@ fn copies_without_rows_can_be_ended() {
 }
 
 #[test]
+fn connections_that_say_nothing_leave_room_for_others() {
+    let fixture = Fixture::new(|options| options.connections_max = 4);
+    let mut client = fixture.client();
+    let silent: Vec<_> = (0..5).map(|_| fixture.raw()).collect();
+    std::thread::sleep(Duration::from_millis(1200));
+    let mut others: Vec<_> = (0..3).map(|_| fixture.client()).collect();
+    for client in others.iter_mut().chain([&mut client]) {
+        assert_eq!(client.ask(&[query("select 1")]), "T D[1] C[SELECT 1] Z[I]");
+    }
+    drop(silent);
+}
+
+#[test]
 fn the_last_slots_are_kept_for_superusers() {
     let fixture = Fixture::new(|options| options.connections_max = 10);
     let mut owner = fixture.client();

@@ -22,12 +22,14 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A server of a new database, which goes with it.
 struct Fixture {
     server: Option<Server>,
     directory: PathBuf,
+    sql: Weak<Sql>,
 }
 
 impl Fixture {
@@ -42,9 +44,10 @@ impl Fixture {
         let mut options = server::Options::new(&directory);
         options.socket = Some(directory.clone());
         change(&mut options);
-        let server = Server::start(Sql::open(database).unwrap(), options).unwrap();
+        let sql = Sql::open(database).unwrap();
         Self {
-            server: Some(server),
+            sql: Arc::downgrade(&sql),
+            server: Some(Server::start(sql, options).unwrap()),
             directory,
         }
     }
@@ -666,6 +669,40 @@ fn people_see_the_status_with_the_token_alone() {
     for hidden in ["hidden", "4711"] {
         assert!(!data.contains(hidden), "{data}");
     }
+}
+
+/// The status may wait for who holds a partition. Health does not, however many ask for the status.
+#[test]
+fn a_held_partition_does_not_keep_health_waiting() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let fixture = Fixture::new(|options| options.http = Some(address));
+    let address = fixture.server().http_address().unwrap();
+    let page = fixture.server().status_page().unwrap();
+    let (_, token) = page.split_once('#').unwrap();
+    let ask = |path: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let answer = |mut stream: TcpStream| {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let sql = fixture.sql.upgrade().unwrap();
+    sql.database()
+        .transaction(|_| {
+            let asked: Vec<_> = (0..8).map(|_| ask("/status.json")).collect();
+            assert!(answer(ask("/healthz")).ends_with("\r\n\r\nok\n"));
+            for stream in asked {
+                assert!(answer(stream).starts_with("HTTP/1.1 503"));
+            }
+            Ok(())
+        })
+        .unwrap();
+    drop(sql);
+    assert!(answer(ask("/status.json")).starts_with("HTTP/1.1 200"));
 }
 
 #[test]
