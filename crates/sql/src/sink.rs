@@ -202,6 +202,8 @@ pub struct CopyShape {
     pub is_from_client: bool,
     /// Whether they are in the binary form.
     pub is_binary: bool,
+    /// Whether they are in the encoding that the statement names, which is not the client's.
+    pub has_encoding: bool,
     /// Columns of a row.
     pub columns: usize,
 }

@@ -115,7 +115,35 @@ const ONE_CHARACTER: CharacterLength = CharacterLength::IntegerLength {
     unit: None,
 };
 
+/// Types that PostgreSQL has, by itself or in much used extensions, and types to use instead.
+const NOT_HERE: [(&[&str], &str); 8] = [
+    (&["money"], "numeric"),
+    (&["bit", "bit varying", "varbit"], "text or bytea"),
+    (&["inet", "cidr", "macaddr", "macaddr8"], "text"),
+    (&["xml", "jsonpath", "tsvector", "tsquery", "ltree"], "text"),
+    (&["citext"], "text, with an index on lower() of it"),
+    (&["hstore"], "jsonb"),
+    (&["line"], "lseg"),
+    (
+        &[
+            "int4range",
+            "int8range",
+            "numrange",
+            "tsrange",
+            "tstzrange",
+            "daterange",
+        ],
+        "two columns, for the ends",
+    ),
+];
+
 fn no_type(name: &str) -> SqlError {
+    let lower = name.to_lowercase();
+    let plain = lower.split('(').next().unwrap_or_default().trim_end();
+    let known = NOT_HERE.iter().find(|(names, _)| names.contains(&plain));
+    if let Some((_, instead)) = known {
+        return SqlError::unsupported(&format!("the type {plain}"), &format!("Use {instead}."));
+    }
     let message = format!("type \"{}\" does not exist", name.to_lowercase());
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }

@@ -209,7 +209,12 @@ impl Binder<'_> {
                 if is_value && let Expr::Row(mut fields, _) = self.whole_row(&text)? {
                     return Ok(fields.swap_remove(0));
                 }
-                self.row_value(&text)
+                // A row as a value, which is compared as one: NULL is equal to NULL in it. Rows
+                // that are written field by field are compared field by field.
+                Ok(match self.row_value(&text)? {
+                    row @ Expr::Row(..) => Expr::Case(Vec::new(), Box::new(row)),
+                    row => row,
+                })
             }
             found => found,
         }

@@ -120,6 +120,8 @@ pub struct Binder<'b> {
     places: &'b LineIndex,
     /// Types of the parameters, as far as they are known.
     parameters: Vec<Option<Type>>,
+    /// Whether a statement is bound that gets values of parameters; definitions get none.
+    takes_parameters: bool,
     /// Literals that are parameters, if the plan is for all statements of a fingerprint.
     lifted: Option<lifted::Lifted<'b>>,
     scopes: Vec<Scope>,
@@ -217,6 +219,7 @@ impl<'b> Binder<'b> {
             context,
             places,
             parameters: Vec::new(),
+            takes_parameters: false,
             lifted: None,
             scopes: Vec::new(),
             lateral: Vec::new(),
@@ -302,6 +305,7 @@ impl<'b> Binder<'b> {
 
     /// The plan of a statement that reads or changes rows; none for other statements.
     pub fn statement(&mut self, statement: &Statement) -> Result<Option<Plan>> {
+        self.takes_parameters = true;
         let known = self.shared.len();
         let mut statement = statement;
         if let Statement::Query(query) = statement

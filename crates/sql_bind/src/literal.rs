@@ -69,20 +69,21 @@ impl Binder<'_> {
 
     /// A parameter: `$1`.
     fn parameter(&mut self, text: &str) -> Result<Expr> {
+        let missing = || {
+            let message = format!("there is no parameter {text}");
+            SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
+        };
         let number = text
             .strip_prefix('$')
             .and_then(|number| number.parse::<usize>().ok());
         let number = number
             .filter(|number| (1..=65_535).contains(number))
-            .ok_or_else(|| {
-                let message = format!("there is no parameter {text}");
-                SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
-            })?;
+            .ok_or_else(missing)?;
         if self.routine.is_some() {
-            return self.argument_at(number - 1).ok_or_else(|| {
-                let message = format!("there is no parameter {text}");
-                SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
-            });
+            return self.argument_at(number - 1).ok_or_else(missing);
+        }
+        if !self.takes_parameters {
+            return Err(missing());
         }
         if self.parameters.len() < number {
             self.parameters.resize(number, None);

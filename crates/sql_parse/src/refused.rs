@@ -6,9 +6,43 @@ use super::rewrite::Words;
 use sql_values::error::{SqlError, SqlState};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// Kinds of objects that do not exist here, and what to use instead; those with more words come
+/// before those that begin in the same way.
+const KINDS: [(&str, &str); 20] = [
+    ("TRIGGER", DEFINED),
+    ("EVENT TRIGGER", DEFINED),
+    ("RULE", DEFINED),
+    ("POLICY", "Grant rights on a view with a condition."),
+    ("AGGREGATE", FUNCTION),
+    ("CAST", FUNCTION),
+    ("OPERATOR CLASS", FUNCTION),
+    ("OPERATOR FAMILY", FUNCTION),
+    ("OPERATOR", FUNCTION),
+    ("TRANSFORM", FUNCTION),
+    ("LANGUAGE", FUNCTION),
+    ("ACCESS METHOD", "Use a btree index."),
+    ("PUBLICATION", COPIES),
+    ("SUBSCRIPTION", COPIES),
+    ("STATISTICS", "ANALYZE keeps statistics of each column."),
+    ("SERVER", ROWS_ELSEWHERE),
+    ("FOREIGN DATA WRAPPER", ROWS_ELSEWHERE),
+    ("USER MAPPING", ROWS_ELSEWHERE),
+    ("TEXT SEARCH", "Use LIKE or a regular expression."),
+    ("TABLESPACE", "A database is one directory."),
+];
+const DEFINED: &str =
+    "Use a default, a generated column, a constraint or a view, or change both in one statement.";
+const FUNCTION: &str = "Use a function in SQL.";
+const COPIES: &str = "Use `indelible backup` and `indelible archive`.";
+const ROWS_ELSEWHERE: &str =
+    "Copy the rows, or let a PostgreSQL reach this server by postgres_fdw.";
+
 /// The error of a statement that does not exist here; none for others.
 pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
     let words = Words::new(tokens);
+    if let Some(error) = of_missing_kind(&words) {
+        return Some(error);
+    }
     if words.is(0, "COPY") {
         return delimiter(&words);
     }
@@ -40,6 +74,35 @@ pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
         return Some(SqlError::unsupported("an argument VARIADIC", instead));
     }
     None
+}
+
+/// The error of a statement about a kind of objects that does not exist here. `DROP IF EXISTS` finds
+/// none, which is no error.
+fn of_missing_kind(words: &Words<'_>) -> Option<SqlError> {
+    let verbs = [
+        ("CREATE", &["CREATE"][..]),
+        ("ALTER", &["ALTER"]),
+        ("DROP", &["DROP"]),
+        ("COMMENT ON", &["COMMENT", "ON"]),
+    ];
+    let starts = |at: usize, of: &[&str]| (at..).zip(of).all(|(at, word)| words.is(at, word));
+    let (verb, mut at) = verbs
+        .into_iter()
+        .find_map(|(verb, of)| starts(0, of).then_some((verb, of.len())))?;
+    if verb == "CREATE" && starts(at, &["OR", "REPLACE"]) {
+        at += 2;
+    }
+    let is_before = words.is_any(at, &["TRUSTED", "PROCEDURAL"]);
+    if is_before || verb == "CREATE" && starts(at, &["CONSTRAINT", "TRIGGER"]) {
+        at += 1;
+    }
+    let (kind, instead) = KINDS.into_iter().find(|(kind, _)| {
+        let kind: Vec<&str> = kind.split(' ').collect();
+        let end = at + kind.len();
+        let is_asked = words.is(end, "IF") || words.is(end + 1, "IF");
+        starts(at, &kind) && !(verb == "DROP" && is_asked)
+    })?;
+    Some(SqlError::unsupported(format!("{verb} {kind}"), instead))
 }
 
 /// The error of a change of the database other than its settings, or of the server.
@@ -85,4 +148,51 @@ fn delimiter(words: &Words<'_>) -> Option<SqlError> {
         let message = "COPY delimiter must be a single one-byte character";
         SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    /// The parser has errors of syntax for most of them.
+    #[test]
+    fn kinds_of_objects_that_are_not_here_are_told() {
+        for (text, feature) in [
+            ("create publication p for all tables", "CREATE PUBLICATION"),
+            (
+                "create or replace trigger t before insert on t execute procedure f()",
+                "CREATE TRIGGER",
+            ),
+            (
+                "create constraint trigger t after insert on t execute function f()",
+                "CREATE TRIGGER",
+            ),
+            (
+                "create or replace procedural language plperl",
+                "CREATE LANGUAGE",
+            ),
+            (
+                "create operator === (leftarg = int, procedure = f)",
+                "CREATE OPERATOR",
+            ),
+            (
+                "alter text search dictionary d (a = b)",
+                "ALTER TEXT SEARCH",
+            ),
+            ("comment on policy p on t is 'x'", "COMMENT ON POLICY"),
+            ("drop statistics s", "DROP STATISTICS"),
+        ] {
+            let error = crate::parse(text).err().unwrap();
+            let message = format!("{feature} is not supported");
+            assert_eq!((error.state.0, error.message), ("0A000", message), "{text}");
+            assert!(error.hint.is_some(), "{text}");
+        }
+        for text in [
+            "drop statistics if exists s",
+            "drop text search parser if exists s",
+            "comment on constraint trigger on t is 'x'",
+            "create table rule (trigger int)",
+            "alter table t drop policy",
+        ] {
+            assert!(crate::parse(text).is_ok(), "{text}");
+        }
+    }
 }

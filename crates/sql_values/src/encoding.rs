@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use std::sync::LazyLock;
 
 /// An encoding.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Encoding {
     /// Its name, as settings show it.
     pub name: &'static str,

@@ -11,7 +11,7 @@ use crate::types::{Kind, text_io};
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     AlterRoleOperation, CreateRole, Expr, Grantee, Ident, ObjectName, Password, RoleOption,
-    Statement, Value,
+    Statement,
 };
 use std::sync::Arc;
 
@@ -467,16 +467,14 @@ impl Session {
 }
 
 fn literal(value: &Expr) -> Result<String> {
-    match value {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Ok(text.clone()),
-            other => Ok(other.to_string()),
-        },
-        other => {
-            let message = format!("syntax error at or near \"{other}\"");
-            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
-        }
-    }
+    let text = match value {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    text.ok_or_else(|| {
+        let message = format!("syntax error at or near \"{value}\"");
+        SqlError::new(SqlState::SYNTAX_ERROR, message)
+    })
 }
 
 fn number_of(value: &Expr) -> Result<i64> {

@@ -13,8 +13,8 @@ use crate::state::{check_deadline, quoted};
 use crate::types::{Context, Datum, Kind, Type, binary_io, text_io};
 use sql_bind::row_scope;
 use sql_parse::copy::{
-    BinaryReader, Format, Header, Reader, shown, write_end, write_fields, write_header,
-    write_record,
+    BinaryReader, DataEncoding, Format, Header, Reader, shown, write_end, write_fields,
+    write_header, write_record,
 };
 use sql_parse::{
     COPIED_ROWS, Copied as _, Parsed, has_subquery, ident_text, mark_of, object_name, parse,
@@ -176,6 +176,7 @@ impl Session {
         copied.sink.copy_begins(&CopyShape {
             is_from_client: false,
             is_binary: format.is_binary,
+            has_encoding: format.encoding.is_some(),
             columns: columns.len(),
         })?;
         if format.header == Header::Names {
@@ -228,6 +229,7 @@ impl Session {
         sink.copy_begins(&CopyShape {
             is_from_client: true,
             is_binary: format.is_binary,
+            has_encoding: format.encoding.is_some(),
             columns: columns.len(),
         })?;
         let environment = &self.environment;
@@ -239,7 +241,14 @@ impl Session {
                 return Err(peer.stopped());
             }
             check_deadline(deadline)?;
-            sink.copy_in(data)
+            let known = data.len();
+            let has_more = sink.copy_in(data)?;
+            if let Some(DataEncoding(Some(encoding))) = format.encoding {
+                let text = encoding.decode(&data[known..])?;
+                data.truncate(known);
+                data.extend_from_slice(text.as_bytes());
+            }
+            Ok(has_more)
         };
         let mut records = Records::new(format);
         records.skip_header(columns, format, &mut more)?;
@@ -580,7 +589,13 @@ struct Copied<'a> {
 
 impl Copied<'_> {
     fn send(&mut self) -> Result<()> {
-        self.sink.copy_out(&self.data)?;
+        if let Some(DataEncoding(Some(encoding))) = self.format.encoding {
+            let mut encoded = Vec::with_capacity(self.data.len());
+            encoding.encode(&String::from_utf8_lossy(&self.data), &mut encoded)?;
+            self.sink.copy_out(&encoded)?;
+        } else {
+            self.sink.copy_out(&self.data)?;
+        }
         self.data.clear();
         Ok(())
     }

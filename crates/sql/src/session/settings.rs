@@ -517,33 +517,29 @@ fn value_of(name: &str, values: &[Expr]) -> Result<Option<String>> {
 
 /// The text of a value in `SET`.
 fn value_text(value: &Expr) -> Result<String> {
-    match value {
-        Expr::Identifier(word) => Ok(match word.quote_style {
-            Some(_) => word.value.clone(),
-            None => word.value.to_lowercase(),
-        }),
-        Expr::Value(value) => Ok(match &value.value {
-            Value::SingleQuotedString(text)
-            | Value::EscapedStringLiteral(text)
-            | Value::DoubleQuotedString(text)
-            | Value::Number(text, _) => text.clone(),
-            Value::Boolean(true) => "on".to_owned(),
-            Value::Boolean(false) => "off".to_owned(),
-            other => other.to_string(),
-        }),
+    let text = match value {
+        Expr::Identifier(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
+        Expr::Identifier(word) => Some(word.value.clone()),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => Some(text.clone()),
+            Value::Boolean(true) => Some("on".to_owned()),
+            Value::Boolean(false) => Some("off".to_owned()),
+            other => other.clone().into_string(),
+        },
         Expr::UnaryOp {
             op: UnaryOperator::Minus,
             expr,
-        } => Ok(format!("-{}", value_text(expr)?)),
+        } => Some(format!("-{}", value_text(expr)?)),
         Expr::Interval(interval) => {
             let text = value_text(&interval.value)?;
-            Ok(hours(&text).map_or(text, |hours| hours.to_string()))
+            Some(hours(&text).map_or(text, |hours| hours.to_string()))
         }
-        other => {
-            let message = format!("syntax error at or near \"{other}\"");
-            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
-        }
-    }
+        _ => None,
+    };
+    text.ok_or_else(|| {
+        let message = format!("syntax error at or near \"{value}\"");
+        SqlError::new(SqlState::SYNTAX_ERROR, message)
+    })
 }
 
 /// The hours of an interval that is a zone: hours and minutes, with a sign.

@@ -4,6 +4,7 @@
 //! that contradict each other are refused with PostgreSQL's messages.
 
 use crate::{FORCE_ALL, HEADER_MATCH, MARK, ident_text};
+use sql_values::encoding::Encoding;
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
@@ -30,7 +31,13 @@ pub struct Format {
     pub force_not_null: Vec<String>,
     /// Columns whose text of NULL is NULL even in quotes.
     pub force_null: Vec<String>,
+    /// The encoding of the data, if one is named. Otherwise they have the client's.
+    pub encoding: Option<DataEncoding>,
 }
+
+/// An encoding that an option names; none is UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataEncoding(pub Option<&'static Encoding>);
 
 /// Whether the first record has the names of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +68,7 @@ struct Given {
     force_quote: Vec<String>,
     force_not_null: Vec<String>,
     force_null: Vec<String>,
+    encoding: Option<DataEncoding>,
 }
 
 impl Format {
@@ -110,13 +118,16 @@ impl Given {
                 self.must_match = true;
             }
             CopyOption::Encoding(name) => {
-                if !matches!(
+                let encoding = Encoding::named(name);
+                let is_utf8 = matches!(
                     name.to_ascii_lowercase().as_str(),
-                    "utf8" | "utf-8" | "sql_ascii"
-                ) {
+                    "utf8" | "utf-8" | "unicode" | "sql_ascii"
+                );
+                if encoding.is_none() && !is_utf8 {
                     let feature = format!("the encoding {name}");
                     return Err(SqlError::unsupported(feature, "Convert the data to UTF-8."));
                 }
+                self.encoding = Some(DataEncoding(encoding));
             }
         }
         Ok(())
@@ -156,6 +167,13 @@ impl Given {
     fn check_binary(&self) -> Result<()> {
         let option = match self {
             _ if !self.is_binary => return Ok(()),
+            _ if self.encoding.is_some_and(|encoding| encoding.0.is_some()) => {
+                let instead = "Leave the encoding out: it is UTF8.";
+                return Err(SqlError::unsupported(
+                    "COPY in binary in another encoding",
+                    instead,
+                ));
+            }
             _ if self.delimiter.is_some() => "DELIMITER",
             _ if self.null.is_some() => "NULL",
             _ if self.has_header => {
@@ -248,6 +266,7 @@ impl Given {
             force_quote: self.force_quote,
             force_not_null: self.force_not_null,
             force_null: self.force_null,
+            encoding: self.encoding,
         })
     }
 }

@@ -15,6 +15,6 @@ mod read;
 mod write;
 
 pub use binary::{BinaryReader, write_end, write_fields, write_header};
-pub use format::{Format, Header};
+pub use format::{DataEncoding, Format, Header};
 pub use read::{Reader, shown};
 pub use write::write_record;

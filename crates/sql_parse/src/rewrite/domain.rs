@@ -11,6 +11,14 @@ impl Words<'_> {
     /// `CREATE DOMAIN name AS type` with its clauses, from the name on.
     pub(super) fn domain(&mut self, at: usize) {
         let starts = self.clauses(at);
+        let of_type = at..starts.first().copied().unwrap_or(self.len());
+        for at in of_type {
+            // The parser wants a collation without its schema.
+            let is_named = self.is(at, "COLLATE") && self.is(at + 1, "pg_catalog");
+            if is_named && self.is_token(at + 2, &Token::Period) {
+                self.replace(at + 1..at + 3, &[]);
+            }
+        }
         let Some(&first) = starts.first() else {
             return;
         };

@@ -302,6 +302,10 @@ fn parse_from(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resul
             Datum::Interval(Interval::new(bytes.i32()?, days, micros))
         }
         Kind::Uuid => Datum::Uuid(bytes.array()?),
+        Kind::Char => match bytes.array()? {
+            [0] => Datum::text(""),
+            [byte] => Datum::text(char::from(byte).to_string()),
+        },
         _ if kind.is_geometric() => {
             let value = geometry::parse_binary(kind, std::mem::take(&mut bytes.rest));
             value
@@ -426,13 +430,17 @@ fn parse_sized(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
 
 fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Result<Datum> {
     let wanted = kind.element().unwrap_or(kind);
-    let count = usize::try_from(bytes.i32()?).unwrap_or(usize::MAX);
+    let count = bytes.i32()?;
+    let count = usize::try_from(count)
+        .map_err(|_| bad(&format!("invalid number of dimensions: {count}")))?;
     let is_stored = bytes.origin == Origin::Column;
     // An earlier build has accepted more dimensions and greater bounds. Each takes eight bytes.
     if !is_stored || count > bytes.rest.len() / 8 {
         check_dimensions(count)?;
     }
-    bytes.i32()?;
+    if !matches!(bytes.i32()?, 0 | 1) && !is_stored {
+        return Err(bad("invalid array flags"));
+    }
     let oid = bytes.array().map(u32::from_be_bytes)?;
     if oid != wanted.oid() {
         return Err(SqlError::new(

@@ -47,6 +47,10 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         push(own, (EXTENSION, PLPGSQL, 0), "e", rows);
     }
     from.each_table(|object, table| {
+        let kind = if table.lineage.bound.is_some() { "a" } else { "n" };
+        for parent in &table.lineage.parents {
+            push((CLASS, object.oid, 0), (CLASS, *parent, 0), kind, rows);
+        }
         of_partitions(catalog, table, rows);
         of_defaults(from, (object, table), rows);
         of_indexes(from, (object, table), rows);
