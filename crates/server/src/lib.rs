@@ -167,6 +167,11 @@ pub enum ServeError {
     /// A socket that another server has, or a file in its place.
     #[error("cannot listen on {0}: a server or a file is there; give another path with --socket")]
     SocketInUse(PathBuf),
+    /// A socket whose path is longer than systems take.
+    #[error(
+        "cannot listen on {0}: the path is too long for a socket; give a shorter one with --socket"
+    )]
+    SocketTooLong(PathBuf),
     /// An address that other machines reach.
     #[error("{0} can be reached from other machines; listen on 127.0.0.1 or [::1]")]
     NotLoopback(SocketAddr),

@@ -437,6 +437,7 @@ fn remove_dead(directory: &Path) {
 fn listen_at(path: &Path) -> Result<Listener, ServeError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AddrInUse => ServeError::SocketInUse(path.to_owned()),
+        io::ErrorKind::InvalidInput => ServeError::SocketTooLong(path.to_owned()),
         _ => ServeError::Listen(path.display().to_string(), error),
     };
     if is_dead(path) {

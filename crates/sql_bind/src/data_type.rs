@@ -115,6 +115,14 @@ const ONE_CHARACTER: CharacterLength = CharacterLength::IntegerLength {
     unit: None,
 };
 
+/// Domains of `information_schema`, by the types below them.
+const STANDARD: [(&str, Kind); 5] = [
+    ("cardinal_number", Kind::Int4),
+    ("character_data", Kind::Varchar),
+    ("sql_identifier", Kind::Name),
+    ("time_stamp", Kind::Timestamptz),
+    ("yes_or_no", Kind::Varchar),
+];
 /// Types that PostgreSQL has, by itself or in much used extensions, and types to use instead.
 const NOT_HERE: [(&[&str], &str); 8] = [
     (&["money"], "numeric"),
@@ -270,6 +278,11 @@ fn named(
             is_serial: false,
             domain: is_domain.then_some(object.oid),
         });
+    }
+    if schema == Some("information_schema")
+        && let Some((_, kind)) = STANDARD.iter().find(|(own, _)| *own == name)
+    {
+        return Ok(kind.plain().into());
     }
     let name = if name == "nchar" && schema.is_none() && modifiers.is_empty() {
         return text(Kind::Bpchar, Some(&ONE_CHARACTER));

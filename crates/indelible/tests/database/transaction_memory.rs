@@ -125,3 +125,33 @@ fn a_row_of_a_long_transaction_takes_little_memory_and_the_limit_is_an_error() {
         }
     }
 }
+
+/// A transaction of many times its log needs the longest blocks that the heap has. Longer ones were
+/// asked for, and the commit failed.
+#[test]
+fn a_group_of_many_times_its_log_commits() {
+    for method in [Method::Nvwal, Method::SlotHeaderJournal] {
+        let scratch = Scratch::new(&format!("long-{method}"));
+        let options = Options::new().method(method).ring_bytes(1 << 20);
+        let db = Database::create(&scratch.0, &options).unwrap();
+        let table = db
+            .create_table("rows")
+            .column("id", DataType::Int64)
+            .column("text", DataType::Char { length: 1000 })
+            .create()
+            .unwrap();
+        let text: String = ('a'..='z').cycle().take(1000).collect();
+        db.transaction(|t| {
+            (0..45_000_i64).try_for_each(|id| t.insert(&table, (id, text.as_str())))
+        })
+        .unwrap();
+        db.close().unwrap();
+        let db = Database::open(&scratch.0).unwrap();
+        let table = db.table("rows").unwrap();
+        assert_eq!(
+            db.read(|r| r.count(&table, ..)).unwrap(),
+            45_000,
+            "{method}"
+        );
+    }
+}

@@ -13,7 +13,7 @@ mod portals;
 mod slow;
 mod transactions;
 
-use indelible::{Database, Method, Options};
+use indelible::{DataType, Database, Method, Options};
 use rustix::net::{RecvFlags, recv};
 use server::Server;
 use sql::Sql;
@@ -691,8 +691,11 @@ fn a_held_partition_does_not_keep_health_waiting() {
         answer
     };
     let sql = fixture.sql.upgrade().unwrap();
+    let table = sql.database().create_table("held");
+    let table = table.column("id", DataType::Int64).create().unwrap();
     sql.database()
-        .transaction(|_| {
+        .transaction(|t| {
+            t.insert(&table, (1_i64,))?;
             let asked: Vec<_> = (0..8).map(|_| ask("/status.json")).collect();
             assert!(answer(ask("/healthz")).ends_with("\r\n\r\nok\n"));
             for stream in asked {
@@ -701,7 +704,7 @@ fn a_held_partition_does_not_keep_health_waiting() {
             Ok(())
         })
         .unwrap();
-    drop(sql);
+    drop((table, sql));
     assert!(answer(ask("/status.json")).starts_with("HTTP/1.1 200"));
 }
 

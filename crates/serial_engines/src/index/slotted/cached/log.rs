@@ -28,7 +28,8 @@
 
 use super::difference::{Form, append_differences, append_header_and_cells};
 use pmem::{
-    Arena, Block, Counters, HeapSavepoint, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
+    Arena, Block, Counters, EXTENT_BYTES_MAX, HeapSavepoint, Memory, Outcome, Owner, Part,
+    PmemError, RootIndex, site,
 };
 use storage::Result;
 use storage::engine::GlobalTxnId;
@@ -37,9 +38,8 @@ use storage::probe::{self, Activity};
 const LINE: u64 = 64;
 /// Most extensions of a record.
 const EXTENSIONS_MAX: usize = 32;
-/// Bytes of the first extension; each further one is twice as long, up to the second.
+/// Bytes of the first extension; each further one is twice as long, up to the longest block.
 const EXTENSION_BYTES: usize = 256 << 10;
-const EXTENSION_BYTES_MAX: usize = 32 << 20;
 /// Least bytes for records.
 const RECORDS_BYTES_MIN: u64 = 4 << 10;
 /// Most bytes for records.
@@ -407,7 +407,7 @@ impl<M: Memory> Differences for DifferenceLog<M> {
         let extended: usize = self.extensions.iter().map(|&(_, bytes)| bytes).sum();
         let mut room = (self.bytes - LINE) as usize + extended;
         while room < bytes + 16 * EXTENSIONS_MAX && self.extensions.len() < EXTENSIONS_MAX {
-            let bytes = (EXTENSION_BYTES << self.extensions.len().min(8)).min(EXTENSION_BYTES_MAX);
+            let bytes = (EXTENSION_BYTES << self.extensions.len().min(8)).min(EXTENT_BYTES_MAX);
             let owner = Owner {
                 part: Part::Other,
                 tag: 0,
