@@ -19,9 +19,9 @@ use crate::thread_flags::{FlagBit, TurnFlag};
 use crate::trace::Recording;
 use pmem::ProcessStamp;
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
-use storage::engine::{Durability, Idle, Method, Precedence};
+use storage::engine::{ArchiveWatch, Durability, Idle, Method, Precedence};
 use storage::record::{KeyRule, TableId};
 
 /// State that all threads share. The fields close in their order: the platform, which holds the
@@ -59,6 +59,8 @@ pub(crate) struct Core {
     /// Whether the logs of several partitions have archives, which only marks can bring to a common
     /// moment.
     pub(crate) has_marks: bool,
+    /// How the archives of the partitions' logs fare.
+    pub(crate) archives: Vec<Arc<ArchiveWatch>>,
     pub(crate) is_closed: bool,
     /// The generation of this opening; none if its end is not to be noted.
     pub(crate) generation: Option<u64>,

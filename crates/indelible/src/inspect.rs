@@ -21,6 +21,17 @@ use storage::record::{LayoutKind, Placement};
 /// Damages that are listed for one table; more of the same kind tell nothing new.
 const MISPLACED_MAX: usize = 10;
 
+/// How the archives of a database's logs have fared since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveState {
+    /// Times that an archive has taken records of a log.
+    pub taken: u64,
+    /// Times that one could not. The log keeps the records then, and takes more of its disk.
+    pub failed: u64,
+    /// Why the last attempt of a partition failed, if it did.
+    pub failure: Option<String>,
+}
+
 /// Settings, contents and counters of a database since it was opened.
 #[derive(Clone, Debug)]
 pub struct Statistics {
@@ -175,6 +186,21 @@ impl Database {
             archives.push(session.idle_engine(partition)?.archive()?);
         }
         Ok(archives)
+    }
+
+    /// How the archives of the partitions' logs have fared since the opening; none where there is no
+    /// archive. Waits for nobody.
+    pub fn archive_state(&self) -> Option<ArchiveState> {
+        let mut state = ArchiveState::default();
+        for (partition, watch) in self.core.archives.iter().enumerate() {
+            let (taken, failed) = watch.counts();
+            state.taken += taken;
+            state.failed += failed;
+            let failure = watch.failure();
+            let failure = failure.map(|failure| format!("partition {partition}: {failure}"));
+            state.failure = state.failure.take().or(failure);
+        }
+        (!self.core.archives.is_empty()).then_some(state)
     }
 
     /// Gives the space of free pages back to the filesystem: pages move to the front of their file,

@@ -174,7 +174,7 @@ pub use emulated::{Disks, EmulatedPlatform};
 pub use error::{Advice, Error, Result};
 pub use hidden::HiddenTable;
 pub use holder::Holder;
-pub use inspect::{PartitionWear, Statistics};
+pub use inspect::{ArchiveState, PartitionWear, Statistics};
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use limits::ProcessLimit;

@@ -250,6 +250,8 @@ impl Database {
             Some(first) => first.idle()?.marks().is_some(),
             None => false,
         };
+        let archives = engines.iter().filter_map(|engine| engine.archive_watch());
+        let archives = archives.collect();
         let shapes = engines.first().map(|engine| engine.tables());
         let (catalogue, hidden) =
             tables_of(shapes.unwrap_or_default(), serial, descriptor.partitions)?;
@@ -296,6 +298,7 @@ impl Database {
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
             recording,
+            archives,
             has_marks: has_archive
                 && descriptor.partitions > 1
                 && options.mode.access() == Access::Write,

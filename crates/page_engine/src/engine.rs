@@ -68,7 +68,7 @@ use storage::engine::{
     ScanRange, Sessions, Shrunk, VerifyReport, VisitPage,
 };
 use storage::lock::{KeyMode, LockOwner, Mode, Precedence};
-use storage::log::{ArchiveRange, Due, Lsn};
+use storage::log::{ArchiveRange, ArchiveWatch, Due, Lsn};
 use storage::probe::{self, Activity};
 use storage::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use storage::table::Table;
@@ -480,6 +480,10 @@ impl<P: Platform> Reads for Paged<P> {
         self.shared.pages.pool.log().archive()
     }
 
+    fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
+        self.shared.pages.pool.log().archive_watch()
+    }
+
     fn verify(&mut self) -> Result<VerifyReport> {
         self.alone(Mode::Shared, |session| {
             let Shared { pages, .. } = &**session.shared;
@@ -623,7 +627,7 @@ impl<P: Platform> Idle for Paged<P> {
     }
 
     fn marks(&mut self) -> Option<&mut dyn Marks> {
-        let has_archive = self.shared.pages.pool.log().has_archive();
+        let has_archive = self.archive_watch().is_some();
         has_archive.then_some(self as _)
     }
 

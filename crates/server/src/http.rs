@@ -187,8 +187,16 @@ fn metrics(shared: &Shared) -> String {
         ("requests_total", "counter", read(&counts.requests)),
         ("errors_total", "counter", read(&counts.errors)),
     ];
+    let archive = shared.sql.database().archive_state();
+    let archive = archive.iter().flat_map(|state| {
+        [
+            ("archived_total", "counter", state.taken),
+            ("archive_failures_total", "counter", state.failed),
+            ("archive_fails", "gauge", u64::from(state.failure.is_some())),
+        ]
+    });
     let mut text = times(counts);
-    for (name, kind, value) in all {
+    for (name, kind, value) in all.into_iter().chain(archive) {
         // Writing to a text cannot fail.
         let _ = writeln!(
             text,

@@ -43,6 +43,8 @@ const END_AGAIN: Duration = Duration::from_millis(50);
 
 /// A pause between two lines of the log about connections that cannot be accepted.
 const TELL_AGAIN: Duration = Duration::from_secs(5);
+/// A pause between two looks at the archives of the logs.
+const LOOK_AT_ARCHIVES: Duration = Duration::from_secs(1);
 /// Open files that are for the database and its statements, beside those of connections.
 const SPARE_FILES: u64 = 64;
 
@@ -103,6 +105,7 @@ impl Server {
         let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
         raise_file_limit(&options, &log);
         let secret = random_secret()?;
+        let has_archive = sql.database().archive_state().is_some();
         sql.show_facts(facts_of(&options, address, path.as_deref()));
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
@@ -113,6 +116,7 @@ impl Server {
             log,
             lock_waits: Pace::new(options.log.lock_waits),
             statistics: Pace::new(options.analyze_interval),
+            archives: Pace::new(has_archive.then_some(LOOK_AT_ARCHIVES)),
             options: RwLock::new(Arc::new(options)),
             owner,
             secret,
@@ -153,7 +157,10 @@ impl Server {
         let shared = Arc::clone(&self.shared);
         let statistics = Builder::new().name("statistics".into());
         let statistics = statistics.spawn(move || keep_statistics(&shared));
-        for thread in [lock_waits, statistics] {
+        let shared = Arc::clone(&self.shared);
+        let archives = Builder::new().name("archives".into());
+        let archives = archives.spawn(move || watch_archives(&shared));
+        for thread in [lock_waits, statistics, archives] {
             self.watchers.push(thread.map_err(ServeError::Thread)?);
         }
         Ok(())
@@ -304,6 +311,7 @@ impl Server {
         registry.stop();
         self.shared.lock_waits.end();
         self.shared.statistics.end();
+        self.shared.archives.end();
         for thread in self.watchers.drain(..).chain([deadlines]) {
             let _ = thread.join();
         }
@@ -337,6 +345,26 @@ fn keep_statistics(shared: &Shared) {
                 "statistics of a table are left for later: {message}"
             ));
         }
+    }
+}
+
+/// Tells when an archive begins to fail, fails in another way, and takes records again. Without one
+/// it sleeps.
+fn watch_archives(shared: &Shared) {
+    let mut told = None;
+    while shared.archives.next(|interval| interval).is_some() {
+        let state = shared.sql.database().archive_state();
+        let failure = state.and_then(|state| state.failure);
+        if failure == told {
+            continue;
+        }
+        shared.log.say(&match &failure {
+            Some(failure) => format!(
+                "the archive of the log takes nothing, so the log grows: {failure}; make room there or fix it"
+            ),
+            None => "the archive of the log takes records again".to_owned(),
+        });
+        told = failure;
     }
 }
 

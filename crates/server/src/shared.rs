@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) lock_waits: Pace,
     pub(crate) statistics: Pace,
+    /// Of looks at the archives of the logs.
+    pub(crate) archives: Pace,
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,

@@ -6,15 +6,15 @@
 //! interval is added. So it does not matter by which index, or in which direction, the batch was
 //! read, or whether a change has moved a row into the interval, out of it, or within it.
 //!
-//! For a secondary index all versions of the table are looked at, since they are in the order of
-//! the primary key.
+//! For a secondary index all before images of the table are looked at, since they are in the order
+//! of the primary key. Own writes are in the order of the index too, once there are many.
 
 use super::change::Version;
 use super::images::Images;
 use super::writes::WriteSet;
 use crate::error::Result;
 use crate::table::{Table, TableEntry};
-use storage::record::{KeyBuf, KeyEncoder, Placement, Row, TableId};
+use storage::record::{IndexId, KeyBuf, KeyEncoder, Placement, Row, TableId};
 
 /// Versions of rows that replace those below.
 pub(super) trait Layer {
@@ -23,11 +23,12 @@ pub(super) trait Layer {
     /// The version of a row, if the layer has one.
     fn version(&self, table: TableId, key: &KeyBuf) -> Option<&Version>;
 
-    /// Visits all versions of rows of a table, or those with primary keys in a range.
+    /// Visits versions of rows of a table: those with keys in a range, of the primary index or a
+    /// secondary one, and maybe others.
     fn visit(
         &self,
-        table: TableId,
-        keys: Option<(&KeyBuf, &KeyBuf)>,
+        place: (TableId, Option<IndexId>),
+        keys: (&KeyBuf, &KeyBuf),
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     );
 }
@@ -49,10 +50,11 @@ impl Layer for ImageLayer<'_> {
 
     fn visit(
         &self,
-        table: TableId,
-        keys: Option<(&KeyBuf, &KeyBuf)>,
+        (table, index): (TableId, Option<IndexId>),
+        keys: (&KeyBuf, &KeyBuf),
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
+        let keys = index.is_none().then_some(keys);
         self.images.visit(table, keys, self.snapshot, visit);
     }
 }
@@ -74,11 +76,16 @@ impl Layer for WriteLayer<'_> {
 
     fn visit(
         &self,
-        table: TableId,
-        keys: Option<(&KeyBuf, &KeyBuf)>,
+        (table, index): (TableId, Option<IndexId>),
+        keys: (&KeyBuf, &KeyBuf),
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
-        self.writes.visit(table, keys, self.number, visit);
+        match index {
+            Some(index) => self
+                .writes
+                .visit_by((table, index), keys, self.number, visit),
+            None => self.writes.visit(table, Some(keys), self.number, visit),
+        }
     }
 }
 
@@ -86,9 +93,9 @@ impl Layer for WriteLayer<'_> {
 pub(super) struct Batch<'s> {
     pub(super) table: &'s Table,
     pub(super) partition: u32,
-    /// The encoder of the scanned index, and whether that is the primary one.
+    /// The encoder of the scanned index, and its number if it is a secondary one.
     pub(super) encoder: &'s KeyEncoder,
-    pub(super) is_primary: bool,
+    pub(super) index: Option<IndexId>,
     pub(super) low: KeyBuf,
     pub(super) high: KeyBuf,
     pub(super) rows: Vec<(KeyBuf, Row)>,
@@ -105,7 +112,7 @@ impl Batch<'_> {
         let mut failure = Ok(());
         let mut primary = KeyBuf::new();
         self.rows.retain(|(key, row)| {
-            if self.is_primary {
+            if self.index.is_none() {
                 return layer.version(id, key).is_none();
             }
             if let Err(error) = entry.shape.primary.encode_row(row, &mut primary) {
@@ -114,9 +121,9 @@ impl Batch<'_> {
             layer.version(id, &primary).is_none()
         });
         failure?;
-        let keys = self.is_primary.then_some((&self.low, &self.high));
         let (mut added, mut failure) = (Vec::new(), Ok(()));
-        layer.visit(id, keys, &mut |_, version| {
+        let keys = (&self.low, &self.high);
+        layer.visit((id, self.index), keys, &mut |_, version| {
             let Some(row) = version else { return };
             match self.key_here(entry, row) {
                 Ok(Some(key)) => added.push((key, Row::clone(row))),

@@ -3,7 +3,7 @@
 //! ```text
 //! Connection (Send, one transaction at a time)
 //!   ├─ LockSession  rows, unique keys, tables, advisory keys  row_locks.rs over storage::lock
-//!   ├─ WriteSet     changes to come, in DRAM                  writes.rs, pool.rs
+//!   ├─ WriteSet     changes to come, in DRAM                  writes.rs, by_index.rs, pool.rs
 //!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs, image_rows.rs
 //!   ├─ reads        engine rows, own writes, before images    merge.rs
 //!   └─ locked rows  as the last commit has left them          recent.rs
@@ -29,6 +29,7 @@
 
 mod advisory;
 mod beside;
+mod by_index;
 mod change;
 mod client;
 mod clock;

@@ -237,7 +237,7 @@ impl Scan {
             table: &self.table,
             partition: part.partition,
             encoder,
-            is_primary: self.index.is_none(),
+            index: self.index.as_ref().map(|index| index.id),
             low: part.range.low.clone(),
             high: part.range.high.clone(),
             rows: Vec::with_capacity(wanted),
@@ -274,6 +274,9 @@ impl Scan {
             view.with_images(batch.table.id(), |images| batch.cover(&images))?
         })?;
         let open = connection.open()?;
+        if let Some(index) = &self.index {
+            open.writes.order_by(index)?;
+        }
         batch.cover(&WriteLayer {
             writes: &open.writes,
             number: self.number,

@@ -11,9 +11,12 @@
 //! 2. `before` of a row's first change is the newest committed row. Where the set is *unseen*, its
 //!    first change is an insertion, and the commit finds out whether there was a row.
 
+use super::by_index::ByIndex;
 use super::change::{Change, Version};
 use super::pool::Pool;
 use super::recent::Recent;
+use crate::error::Result;
+use crate::table::Index;
 use std::collections::{BTreeMap, btree_map};
 use std::sync::atomic::Ordering;
 use storage::lock::LockSavepoint;
@@ -45,6 +48,8 @@ struct Entry {
 
 /// Longest log that is searched from its end. Maps for so few changes would only be filled.
 const SEARCHED_MAX: usize = 16;
+/// Longest log that is read whole where it is read by a secondary index.
+const READ_WHOLE_MAX: usize = 64;
 /// Longest log whose memory is kept for the next transaction.
 const KEPT_MAX: usize = 1024;
 
@@ -139,6 +144,8 @@ pub(super) struct WriteSet {
     log: Vec<Entry>,
     /// The newest changes of rows, once the log has become too long to be searched.
     newest: Option<BTreeMap<TableId, Newest>>,
+    /// Changes in the order of secondary indexes by which they were read.
+    by_index: Vec<ByIndex>,
     /// Unique keys that the transaction has locked, or that are those of its changes: rows of the
     /// set have got no others. Some may be here that are neither any more.
     unique_keys: BTreeMap<(TableId, IndexId, KeyBuf), NotedKey>,
@@ -175,6 +182,7 @@ impl WriteSet {
             self.log = Vec::new();
         }
         self.newest = None;
+        self.by_index.clear();
         self.unique_keys.clear();
         self.unique_indexes.clear();
         self.noted = 0;
@@ -188,7 +196,7 @@ impl WriteSet {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes + self.by_index.iter().map(ByIndex::bytes).sum::<u64>()
     }
 
     /// Whether a change is older than a unique index of its table, of so many that were made.
@@ -297,6 +305,9 @@ impl WriteSet {
             }) = self.log.pop()
         {
             self.bytes -= change.bytes();
+            for changes in &mut self.by_index {
+                changes.take_back(self.log.len(), &change);
+            }
             let tables = self.newest.as_mut();
             let Some(rows) = tables.and_then(|tables| tables.get_mut(&change.table.id())) else {
                 continue;
@@ -336,11 +347,61 @@ impl WriteSet {
     }
 
     fn version_at(&self, newest: usize, number: u64) -> Option<&Version> {
-        let mut entry = &self.log[newest];
-        while entry.number > number {
-            entry = &self.log[entry.previous?];
+        let at = self.place_at(newest, number)?;
+        Some(&self.log[at].change.after)
+    }
+
+    /// The place of the change of a row that is the newest one up to a number.
+    fn place_at(&self, newest: usize, number: u64) -> Option<usize> {
+        let mut at = newest;
+        while self.log[at].number > number {
+            at = self.log[at].previous?;
         }
-        Some(&entry.change.after)
+        Some(at)
+    }
+
+    /// Gets ready for visits of changed rows by a secondary index.
+    pub(super) fn order_by(&mut self, index: &Index) -> Result<()> {
+        let table = index.table.id();
+        if self.log.len() <= READ_WHOLE_MAX || self.is_empty_in(table) {
+            return Ok(());
+        }
+        let mut known = self.by_index.iter();
+        let known = known.position(|changes| changes.is_of(table, index.id));
+        let at = known.unwrap_or_else(|| {
+            self.by_index.push(ByIndex::new(index.clone()));
+            self.by_index.len() - 1
+        });
+        let changes = &mut self.by_index[at];
+        let new = self.log[changes.known()..].iter();
+        new.map(|entry| &entry.change)
+            .try_for_each(|change| changes.add(change))
+    }
+
+    /// Visits rows of a table that were changed up to a number: all that have a key of a secondary
+    /// index in a range, and others.
+    pub(super) fn visit_by(
+        &self,
+        (table, index): (TableId, IndexId),
+        (low, high): (&KeyBuf, &KeyBuf),
+        number: u64,
+        visit: &mut dyn FnMut(&KeyBuf, &Version),
+    ) {
+        let mut ordered = self.by_index.iter();
+        let ordered = ordered
+            .find(|changes| changes.is_of(table, index) && changes.known() == self.log.len());
+        let Some(ordered) = ordered else {
+            self.visit(table, None, number, visit);
+            return;
+        };
+        for at in ordered.range(low, high) {
+            let change = &self.log[at].change;
+            let newest = self.find(table, &change.key);
+            // A later change may have given the row another key.
+            if newest.and_then(|newest| self.place_at(newest, number)) == Some(at) {
+                visit(&change.key, &change.after);
+            }
+        }
     }
 
     /// Visits the rows of a table that were changed up to a number; only those with primary keys in

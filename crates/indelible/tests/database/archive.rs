@@ -124,3 +124,37 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     assert!(error.to_string().contains("archive"), "{error}");
     assert!(!here.path().join("archive").exists());
 }
+
+/// An archive that could not take records failed in silence until the log's own disk was full.
+#[test]
+fn one_that_fails_says_so_to_who_asks() {
+    for method in METHODS {
+        let (here, there) = (Directory::new(), Directory::new());
+        let database = Database::create(here.path(), &options(method, &there)).unwrap();
+        let table = people(&database);
+        let insert = |id: i64| {
+            database
+                .transaction(|t| t.insert(&table, (id, "name", None::<i64>)))
+                .unwrap();
+            database.checkpoint().unwrap();
+            // A thread of its own moves the records.
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            database.archive_state().unwrap()
+        };
+        let mut ids = 0..1000_i64;
+        let taken = ids.find(|id| insert(*id).taken > 0);
+        assert!(taken.is_some(), "{method}");
+        fs::remove_dir_all(there.path()).unwrap();
+        let failed = ids.find(|id| insert(*id).failure.is_some());
+        assert!(failed.is_some(), "{method}");
+        let state = database.archive_state().unwrap();
+        let failure = state.failure.unwrap();
+        assert!(
+            state.failed > 0 && failure.starts_with("partition "),
+            "{failure}"
+        );
+    }
+    let here = Directory::new();
+    let database = Database::create(here.path(), &Options::new()).unwrap();
+    assert_eq!(database.archive_state(), None);
+}

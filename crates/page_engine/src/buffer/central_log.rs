@@ -30,11 +30,11 @@ use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStar
 use super::reservations::UndoReservations;
 use disk::{Directory, DiskCounters};
 use pmem::Access;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use storage::log::numbered::InFront;
 use storage::log::{
-    ArchiveRange, LogIdentity, LogStart, Lsn, Room, Wal, WalOptions, give_up, secure,
+    ArchiveRange, ArchiveWatch, LogIdentity, LogStart, Lsn, Room, Wal, WalOptions, give_up, secure,
 };
 use storage::probe::{self, Activity, lock_log};
 use storage::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
@@ -430,8 +430,8 @@ impl<D: Directory> PageLog for CentralLog<D> {
         }
     }
 
-    fn has_archive(&self) -> bool {
-        self.cold.is_some()
+    fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
+        self.cold.as_ref().map(|cold| cold.watch())
     }
 
     fn move_cold(&self) -> Result<bool> {

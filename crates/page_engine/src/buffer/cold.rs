@@ -18,7 +18,8 @@ use super::horizon::{PartitionedLog, StreamSource, without_gaps};
 use crate::page::Head;
 use disk::Directory;
 use pmem::Access;
-use storage::log::archive::{Archive, ArchiveRange};
+use std::sync::Arc;
+use storage::log::archive::{Archive, ArchiveRange, ArchiveWatch};
 use storage::log::numbered::{Found, Stream};
 use storage::log::{LogIdentity, Lsn};
 use storage::record::Reader;
@@ -121,8 +122,7 @@ pub(super) struct Cold {
     until: AtomicU64,
     /// The space of records below this was given back.
     given_back: AtomicU64,
-    /// Error of the last attempt to archive.
-    failure: Mutex<Option<String>>,
+    watch: Arc<ArchiveWatch>,
     cleaner: Cleaner,
 }
 
@@ -148,7 +148,7 @@ impl Cold {
             from: Lsn(0),
             until: AtomicU64::new(0),
             given_back: AtomicU64::new(0),
-            failure: Mutex::default(),
+            watch: Arc::default(),
             cleaner: Cleaner::new(),
         }
     }
@@ -173,8 +173,11 @@ impl Cold {
 
     /// Notes whether the archive has taken records, and returns it.
     pub(super) fn note(&self, added: &Result<()>) -> bool {
-        *lock(&self.failure) = added.as_ref().err().map(ToString::to_string);
-        added.is_ok()
+        self.watch.note(added)
+    }
+
+    pub(super) fn watch(&self) -> Arc<ArchiveWatch> {
+        Arc::clone(&self.watch)
     }
 
     /// The first record that an opening has to find.
@@ -195,7 +198,7 @@ impl Cold {
 
     /// The error for a log without room, if that is for the archive's sake.
     pub(super) fn explain(&self, error: StorageError) -> StorageError {
-        match (error.wanted_bytes(), &*lock(&self.failure)) {
+        match (error.wanted_bytes(), self.watch.failure()) {
             (Some(wanted_bytes), Some(failure)) => StorageError::log_full(
                 wanted_bytes,
                 format!("the log's oldest records wait for its archive, where it says: {failure}"),

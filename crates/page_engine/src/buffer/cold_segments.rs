@@ -15,7 +15,10 @@
 use super::central_log::CentralLog;
 use super::cold::{Cold, ColdStore};
 use disk::Directory;
-use storage::log::{ArchiveRange, LogIdentity, LogStart, Lsn, copy_segments, first_of};
+use std::sync::Arc;
+use storage::log::{
+    ArchiveRange, ArchiveWatch, LogIdentity, LogStart, Lsn, copy_segments, first_of,
+};
 use storage::sync::{Mutex, lock};
 use storage::{Result, StorageError};
 
@@ -40,6 +43,10 @@ impl<D: Directory> ColdSegments<D> {
     /// Fails if the archive is of a later state than a log whose newest checkpoint is at `start`.
     pub(super) fn check(&self, start: Lsn) -> Result<()> {
         self.cold.check(start)
+    }
+
+    pub(super) fn watch(&self) -> Arc<ArchiveWatch> {
+        self.cold.watch()
     }
 
     pub(super) fn explain(&self, error: StorageError) -> StorageError {

@@ -48,12 +48,12 @@ use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStar
 use disk::DiskCounters;
 use pmem::{Access, Counters};
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use storage::engine::{CommitOrder, Persist, Persisted};
 use storage::failure::Failure;
 use storage::log::numbered::{Found, HEADER_BYTES, InFront, Pending, RecordKind, Stamp, Stream};
-use storage::log::{ArchiveRange, LogStart, Lsn};
+use storage::log::{ArchiveRange, ArchiveWatch, LogStart, Lsn};
 use storage::probe::{self, Activity};
 use storage::sync::{AtomicU64, CachePadded, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use storage::{Result, StorageError};
@@ -652,8 +652,8 @@ impl<P: StreamSource> PageLog for PartitionedLog<P> {
         }
     }
 
-    fn has_archive(&self) -> bool {
-        self.cold.is_some()
+    fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
+        self.cold.as_ref().map(|cold| cold.watch())
     }
 
     /// The claim is one more of the stream that has the transaction, where room for its rollback

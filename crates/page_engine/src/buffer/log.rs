@@ -11,8 +11,9 @@
 use crate::page::{Head, Header, PageId, Section};
 use disk::DiskCounters;
 use pmem::Counters;
+use std::sync::Arc;
 use storage::engine::Persisted;
-use storage::log::{ArchiveRange, LogStart, Lsn};
+use storage::log::{ArchiveRange, ArchiveWatch, LogStart, Lsn};
 use storage::{Result, StorageError, probe};
 
 /// Change of the log space that is reserved for the transaction of a record. The number is that of
@@ -220,9 +221,9 @@ pub trait PageLog: Send + Sync {
     /// Lets the threads of the log end.
     fn end_ahead(&self) {}
 
-    /// Whether it has an archive.
-    fn has_archive(&self) -> bool {
-        false
+    /// How its archive fares, if it has one.
+    fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
+        None
     }
 
     /// Moves records that recovery no longer needs to the archive, if there is one; returns whether

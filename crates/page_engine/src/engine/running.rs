@@ -114,7 +114,7 @@ impl<P: Platform> Running<P> {
         }
         if options.daemon == Daemon::Thread
             && options.access == Access::Write
-            && running.shared.pages.pool.log().has_archive()
+            && running.shared.pages.pool.log().archive_watch().is_some()
         {
             let name = format!("log-archiver-{}", options.partition);
             running.spawn(name, |shared, _| shared.pages.pool.log().run_cold());

@@ -149,12 +149,18 @@ impl ScanRun {
                     self.reading = Reading::Over;
                 }
                 Reading::NotBegun => {
-                    self.reading = self.begin(run)?;
+                    let mut is_never = false;
                     if matches!(self.plan.access, Access::All { .. })
                         && let Some(condition) = &mut self.condition
                     {
                         settle(condition, run);
+                        is_never = passes_nothing(condition);
                     }
+                    self.reading = if is_never {
+                        Reading::Over
+                    } else {
+                        self.begin(run)?
+                    };
                 }
                 Reading::Over if self.way + 1 < ways(&self.plan.access).len() => {
                     self.way += 1;
@@ -494,6 +500,15 @@ fn settle(condition: &mut Expr, run: &mut Run<'_>) {
         Ok(false)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");
+}
+
+/// Whether a condition is false or unknown, whatever the row is.
+fn passes_nothing(condition: &Expr) -> bool {
+    match condition {
+        Expr::Constant(value, _) => *value != Datum::Bool(true),
+        Expr::And(parts) => parts.iter().any(passes_nothing),
+        _ => false,
+    }
 }
 
 /// Whether a part of an expression may have another value for another row.

@@ -9,7 +9,7 @@ use super::estimate::estimate;
 use super::exclude::leaves_out;
 use super::expression::Expr;
 use super::factor::implied;
-use super::fold::fold;
+use super::fold::{fold, is_number};
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
 use super::modify::Change;
@@ -26,6 +26,7 @@ use super::side::{Side, deeper, shifted, side};
 use super::stop::stop_of;
 use super::unnest::unnest;
 use super::{Plan, PointPlan};
+use crate::types::Kind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -404,6 +405,11 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         }
     }
     for condition in on {
+        if kind == JoinKind::Inner && is_fixed(&condition) {
+            for_left.push(condition.clone());
+            for_right.push(condition);
+            continue;
+        }
         let side = if Expr::has_volatile(&condition) {
             Side::Both
         } else {
@@ -430,6 +436,22 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         method,
     };
     tested(with_method(join, push), above)
+}
+
+/// Whether a condition is the same for all rows, and cannot fail: `false`, `1 = 0`.
+fn is_fixed(condition: &Expr) -> bool {
+    let is_value = |one: &Expr| {
+        let is_number = is_number(one.kind());
+        matches!(one, Expr::Constant(..) | Expr::Parameter(..)) && is_number
+    };
+    match condition {
+        Expr::Constant(..) => true,
+        Expr::Call(call) => {
+            let is_test = call.is_operator && call.data_type.kind == Kind::Bool;
+            is_test && call.arguments.iter().all(is_value)
+        }
+        _ => false,
+    }
 }
 
 /// Adds the conditions on one side of a join that follow from those on both: rows that cannot have

@@ -240,7 +240,30 @@ fn any(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
         Ok(true)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");
-    Some((node, condition))
+    Some(unprojected(node, condition, width))
+}
+
+/// Rows without a list of their columns around them, which would hide the index of a table, and the
+/// condition over them. The columns follow others of a width.
+fn unprojected(mut node: Node, mut condition: Expr, width: usize) -> (Node, Expr) {
+    let is_column = |one: &Expr| matches!(one, Expr::Column(..));
+    while let Node::Project(project) = &node
+        && !project.has_sets
+        && project.expressions.iter().all(is_column)
+    {
+        let walked = condition.walk(0, &mut |part, _| {
+            if let Expr::Column(at, _) = part
+                && let Some(own) = at.checked_sub(width)
+                && let Some(Expr::Column(below, _)) = project.expressions.get(own)
+            {
+                *at = width + below;
+            }
+            Ok(true)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        node = project.input.clone();
+    }
+    (node, condition)
 }
 
 /// Whether a query reads the row around it.

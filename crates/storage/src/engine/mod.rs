@@ -15,7 +15,7 @@ mod status;
 
 pub use crate::lock::{LockOwner, Precedence, WaitGraph};
 pub use crate::log::nv_ring::RING_BYTES_MAX;
-pub use crate::log::{ArchiveRange, Lsn};
+pub use crate::log::{ArchiveRange, ArchiveWatch, Lsn};
 pub use crate::vocabulary::{
     CommitTicket, Direction, Durability, FenceOrder, Footprint, GlobalTxnId, HeaderImages,
     Isolation, LogImages, PageId, ScanRange, VerifyReport,
@@ -86,6 +86,11 @@ pub trait Reads: Send {
     /// The extent of the log's archive, if there is one. Reads all of it.
     fn archive(&self) -> Result<Option<ArchiveRange>> {
         Ok(None)
+    }
+
+    /// How the log's archive fares, if there is one.
+    fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
+        None
     }
 }
 

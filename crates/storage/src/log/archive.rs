@@ -39,6 +39,7 @@ use super::position::{LogIdentity, Lsn};
 use super::wal_segment::{damage, other_byte_order, read_u32, read_u64};
 use crate::error::{Result, StorageError};
 use crate::record::Timestamp;
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use disk::{Directory, DiskError, File};
 use pmem::site;
 use std::ops::ControlFlow;
@@ -194,6 +195,38 @@ impl ArchiveRange {
         // A clock that was set back makes nothing earlier.
         let newest = self.times.map_or(time, |(_, newest)| newest.max(time));
         self.times = Some((first, newest));
+    }
+}
+
+/// How an archive fares, for those who watch it without the log.
+#[derive(Debug, Default)]
+pub struct ArchiveWatch {
+    taken: AtomicU64,
+    failed: AtomicU64,
+    failure: Mutex<Option<String>>,
+}
+
+impl ArchiveWatch {
+    /// Notes whether the archive has taken records, and returns it.
+    pub fn note(&self, added: &Result<()>) -> bool {
+        let (count, failure) = match added {
+            Ok(()) => (&self.taken, None),
+            Err(error) => (&self.failed, Some(error.to_string())),
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        *lock(&self.failure) = failure;
+        added.is_ok()
+    }
+
+    /// Times that it has taken records, and that it has not, since the opening.
+    pub fn counts(&self) -> (u64, u64) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (of(&self.taken), of(&self.failed))
+    }
+
+    /// The error of the last attempt, if it failed.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
     }
 }
 

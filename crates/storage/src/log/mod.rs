@@ -28,7 +28,7 @@ mod wal_segment;
 mod wal_spares;
 mod wal_sync;
 
-pub use archive::ArchiveRange;
+pub use archive::{ArchiveRange, ArchiveWatch};
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_write_set::{NvWriteSet, Recovered, UndoSavepoint};

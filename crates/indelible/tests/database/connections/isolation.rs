@@ -5,6 +5,7 @@
 
 use super::{LEVELS, accounts, begun, everywhere, filled, get, pairs, set};
 use indelible::{Connection, Direction, Durability, Error, Isolation, Moved, Row, Uniqueness};
+use std::collections::BTreeMap;
 
 const NOW: Durability = Durability::Immediate;
 
@@ -356,6 +357,72 @@ fn a_serializable_transaction_meets_no_duplicate_that_it_cannot_see() {
             }
             db.drop_table("accounts").unwrap();
         }
+    });
+}
+
+/// Many own changes are in the order of the indexes by which they are read, also after a rollback.
+#[test]
+fn many_own_changes_are_found_by_their_index() {
+    everywhere(|db| {
+        let table = filled(db, 40);
+        let by_amount = table.index("by_amount").unwrap();
+        let mut one = begun(db, Isolation::ReadCommitted);
+        let mut model: BTreeMap<i64, i64> = (0..40).map(|id| (id, 100)).collect();
+        let mut kept = None;
+        let mut seed = 7_u64;
+        let mut below = |limit: i64| {
+            seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            ((seed >> 33) % limit as u64) as i64
+        };
+        for step in 0..600 {
+            let (id, amount) = (below(60), below(12));
+            match below(10) {
+                0 => {
+                    one.delete(&table, id).unwrap();
+                    model.remove(&id);
+                }
+                1 if kept.is_none() || below(2) == 0 => {
+                    kept = Some((one.statement().unwrap(), model.clone()));
+                }
+                1 => {
+                    let (mark, before) = kept.take().unwrap();
+                    one.roll_back_to(mark).unwrap();
+                    model = before;
+                }
+                _ if model.contains_key(&id) => {
+                    set(&mut one, &table, id, amount).unwrap();
+                    model.insert(id, amount);
+                }
+                _ => {
+                    one.insert(&table, (id, amount)).unwrap();
+                    model.insert(id, amount);
+                }
+            }
+            if step % 3 > 0 {
+                continue;
+            }
+            let low = below(12);
+            let mut expected: Vec<(i64, i64)> = model.iter().map(|(id, at)| (*at, *id)).collect();
+            expected.retain(|(amount, _)| (low..=low + 2).contains(amount));
+            expected.sort_unstable();
+            let direction = Direction::Forward;
+            let mut scan = one
+                .scan_index(&by_amount, low..=low + 2, direction)
+                .unwrap();
+            let (mut rows, mut found) = (Vec::new(), Vec::new());
+            while scan.next_batch(&mut one, &mut rows).unwrap() {
+                found.extend(pairs(&rows).into_iter().map(|(id, amount)| (amount, id)));
+                rows.clear();
+                // The scan does not see what comes after its beginning.
+                set(&mut one, &table, 59, below(12)).unwrap();
+            }
+            found.sort_unstable();
+            assert_eq!(found, expected, "step {step}");
+            if let Some(amount) = model.get(&59) {
+                set(&mut one, &table, 59, *amount).unwrap();
+            }
+        }
+        one.abort();
     });
 }
 

@@ -1,6 +1,6 @@
 //! Relations for monitoring programs: statistics of columns, counters of the server, time zones.
 //!
-//! There is no background writer, no archive and no log of records in PostgreSQL's form; programs
+//! There is no background writer and no log of records in PostgreSQL's form; programs
 //! read exactly one row of each, so it is there and its counters say what the database counts.
 
 use super::rows::{Maker, Rows, Sources, array, flag, text};
@@ -48,9 +48,12 @@ fn writer(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 fn archiver(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let state = from.session.sql.database().archive_state();
+    let state = state.unwrap_or_default();
+    let count = |count: u64| Datum::Int8(count.cast_signed());
     rows.push([
-        ("archived_count", NONE),
-        ("failed_count", NONE),
+        ("archived_count", count(state.taken)),
+        ("failed_count", count(state.failed)),
         ("stats_reset", since(from)),
     ]);
     Ok(())

@@ -140,6 +140,18 @@ impl Accumulator for Exact {
         Ok(())
     }
 
+    /// Sums of numbers with digits after the point would keep those of numbers that are gone.
+    fn remove(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<bool> {
+        if matches!(arguments[0], Datum::Numeric(_)) {
+            return Ok(false);
+        }
+        let value = Number::from(arguments[0].int()?);
+        self.count -= 1;
+        self.squares = self.squares.subtract(&value.multiply(&value)?)?;
+        self.sum = self.sum.subtract(&value)?;
+        Ok(true)
+    }
+
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
         if self.count < self.measure.rows_min() {
             return Ok(Datum::Null);

@@ -238,31 +238,43 @@ impl Accumulator for Extreme {
     }
 }
 
-/// `bool_and` and `bool_or`: the value that decides, once it was there.
+/// `bool_and` and `bool_or`: the value that decides, if it is there.
 struct Logical {
     deciding: bool,
-    value: Option<bool>,
+    /// How many values decide, and how many there are.
+    decide: u64,
+    count: u64,
 }
 
 impl Logical {
     fn start(deciding: bool) -> Box<dyn Accumulator> {
         Box::new(Self {
             deciding,
-            value: None,
+            decide: 0,
+            count: 0,
         })
     }
 }
 
 impl Accumulator for Logical {
     fn add(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
-        if self.value != Some(self.deciding) {
-            self.value = Some(arguments[0].bool()?);
-        }
+        self.decide += u64::from(arguments[0].bool()? == self.deciding);
+        self.count += 1;
         Ok(())
     }
 
+    fn remove(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<bool> {
+        self.decide -= u64::from(arguments[0].bool()? == self.deciding);
+        self.count -= 1;
+        Ok(true)
+    }
+
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        Ok(self.value.map_or(Datum::Null, Datum::Bool))
+        Ok(match (self.count, self.decide) {
+            (0, _) => Datum::Null,
+            (_, 0) => Datum::Bool(!self.deciding),
+            _ => Datum::Bool(self.deciding),
+        })
     }
 }
 
