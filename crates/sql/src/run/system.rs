@@ -1,9 +1,11 @@
 //! Rows of relations of the system.
 //!
 //! They are made once in a statement, and so is the table of hashes of each column by which rows
-//! are looked up, however often the relation is read.
+//! are looked up, however often the relation is read. Rows about one table are made alone where that
+//! is what is looked up.
 
 use super::{Operator, Row, Run, evaluate, is_true};
+use crate::catalog::Body;
 use crate::catalog::system::{Sources, rows};
 use crate::error::{Result, SqlError};
 use crate::plan::System;
@@ -42,14 +44,71 @@ impl SystemRun {
         let relation = system::by_oid(self.plan.relation);
         let relation =
             relation.ok_or_else(|| SqlError::internal("a relation of the system has gone"))?;
-        let rows = made(relation, run)?;
-        if let Some((column, value)) = &self.plan.key {
-            let value = evaluate(value, &[], run)?;
-            let places = places(relation, *column, run);
-            let found = places.get(&value).filter(|_| !value.is_null());
-            self.wanted = Some(found.cloned().unwrap_or_default());
-        }
+        let Some((column, value)) = &self.plan.key else {
+            return made(relation, run);
+        };
+        let value = evaluate(value, &[], run)?;
+        let of_table = rows_about(relation, *column, &value, run)?;
+        let rows = match of_table {
+            Some(rows) => {
+                let wanted = rows.iter().enumerate();
+                let wanted = wanted.filter(|(_, row)| row[*column] == value);
+                self.wanted = Some(wanted.map(|(at, _)| at).collect());
+                Arc::new(rows)
+            }
+            None => {
+                let rows = made(relation, run)?;
+                let places = places(relation, *column, run);
+                let found = places.get(&value).filter(|_| !value.is_null());
+                self.wanted = Some(found.cloned().unwrap_or_default());
+                rows
+            }
+        };
         Ok(rows)
+    }
+}
+
+/// Columns with the number of the table or view that a row is about.
+const ABOUT: [(&str, &str); 5] = [
+    ("pg_attrdef", "adrelid"),
+    ("pg_attribute", "attrelid"),
+    ("pg_class", "oid"),
+    ("pg_constraint", "conrelid"),
+    ("pg_index", "indrelid"),
+];
+
+/// The rows about a table or view, and maybe others, if they are made for it alone.
+fn rows_about(
+    relation: &'static Relation,
+    column: usize,
+    value: &Datum,
+    run: &Run<'_>,
+) -> Result<Option<Vec<Row>>> {
+    let key = (relation.name, relation.columns[column].name);
+    let Datum::Oid(oid) = value else {
+        return Ok(None);
+    };
+    let object = run.environment.names.catalog.object(*oid);
+    let is_one = object.is_some_and(|one| matches!(one.body, Body::Table(_) | Body::View(_)));
+    if !is_one || run.state.system.contains_key(&relation.oid) || !ABOUT.contains(&key) {
+        return Ok(None);
+    }
+    let sources = Sources {
+        only: Some(*oid),
+        relations: &[],
+        ..sources(run)
+    };
+    rows(relation, &sources).map(Some)
+}
+
+fn sources<'r>(run: &'r Run<'_>) -> Sources<'r> {
+    let environment = &*run.environment;
+    Sources {
+        names: &environment.names,
+        session: &environment.host,
+        context: environment.context(),
+        relations: system::all(),
+        only: None,
     }
 }
 
@@ -58,14 +117,7 @@ fn made(relation: &'static Relation, run: &mut Run<'_>) -> Result<Arc<Vec<Row>>>
     if let Some(made) = run.state.system.get(&relation.oid) {
         return Ok(Arc::clone(&made.rows));
     }
-    let environment = &*run.environment;
-    let sources = Sources {
-        names: &environment.names,
-        session: &environment.host,
-        context: environment.context(),
-        relations: system::all(),
-    };
-    let rows = Arc::new(rows(relation, &sources)?);
+    let rows = Arc::new(rows(relation, &sources(run))?);
     let made = Made {
         rows: Arc::clone(&rows),
         places: HashMap::new(),

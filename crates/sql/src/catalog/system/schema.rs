@@ -79,11 +79,23 @@ impl Sources<'_> {
         }
     }
 
-    /// The objects of the catalogue, then the tables of the typed interface.
+    /// The objects of the catalogue, then the tables of the typed interface; or the one that rows are
+    /// wanted about.
     pub(super) fn objects(&self) -> impl Iterator<Item = Arc<Object>> {
+        if let Some(only) = self.only {
+            let only: Vec<_> = self
+                .names
+                .catalog
+                .object(only)
+                .cloned()
+                .into_iter()
+                .collect();
+            return only.into_iter();
+        }
         let typed = self.session.sql.database().tables();
         let typed: Vec<Arc<Object>> = typed.iter().filter_map(typed_table).map(Arc::new).collect();
-        self.names.catalog.objects().cloned().chain(typed)
+        let objects = self.names.catalog.objects().cloned();
+        objects.chain(typed).collect::<Vec<_>>().into_iter()
     }
 
     /// The tables among them, with their bodies.
