@@ -146,6 +146,10 @@ impl Printer<'_> {
                 write_text(out, format_args!(" IS {not}DISTINCT FROM "))?;
                 self.operand(out, &pair.1, Parent::Test)
             }),
+            // The row of a table as a value.
+            Expr::Case(branches, row) if branches.is_empty() => {
+                self.expression(out, row, shows_implicit)
+            }
             Expr::Case(branches, otherwise) => self.case(out, branches, otherwise),
             Expr::Coalesce(parts) => self.listed(out, "COALESCE(", parts, ")"),
             Expr::Extreme(parts, true) => self.listed(out, "GREATEST(", parts, ")"),

@@ -93,7 +93,14 @@ fn until(text: &str) -> Result<UntilArg, String> {
     if let Ok(place) = text.parse() {
         return Ok(UntilArg::Place(place));
     }
-    let time = Timestamp::parse(text).map(UntilArg::Time);
+    // As `info` prints it; digits after microseconds, as clocks give them, are cut.
+    let mut plain = text.strip_suffix(" UTC").unwrap_or(text).to_owned();
+    if let Some(dot) = plain.find('.') {
+        let digits = plain[dot + 1..].bytes().take_while(u8::is_ascii_digit);
+        let end = dot + 1 + digits.count();
+        plain.replace_range(end.min(dot + 7)..end, "");
+    }
+    let time = Timestamp::parse(&plain).map(UntilArg::Time);
     time.ok_or_else(|| {
         "neither a place in the log, a number, nor a time such as 2026-11-25T03:00:00Z".to_owned()
     })
@@ -188,6 +195,9 @@ mod tests {
         let noon = until("2026-11-25T12:00:00Z");
         assert_eq!(noon, until("2026-11-25T13:30:00+01:30"));
         assert_eq!(noon, until("2026-11-25 12:00"));
+        let printed = until("2026-11-25 12:00:00.250000 UTC");
+        assert_eq!(printed, until("2026-11-25T12:00:00.250000999Z"));
+        assert_eq!(printed, until("2026-11-25T13:00:00.25+01:00"));
         assert!(matches!(noon, Ok(UntilArg::Time(_))));
         for wrong in ["", "-1", "noon", "2026-13-01T00:00:00Z", "12:00"] {
             assert!(until(wrong).is_err(), "{wrong}");

@@ -73,6 +73,8 @@ impl Explainer<'_> {
                 let (one, other) = (self.text(&pair.0, names), self.text(&pair.1, names));
                 format!("({one} IS{not} DISTINCT FROM {other})")
             }
+            // The row of a table as a value.
+            Expr::Case(branches, row) if branches.is_empty() => self.text(row, names),
             Expr::Case(branches, otherwise) => self.case(branches, otherwise, names),
             Expr::Coalesce(parts) => format!("COALESCE({})", all(self, parts, ", ")),
             Expr::Extreme(parts, greatest) => {
