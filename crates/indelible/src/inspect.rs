@@ -188,8 +188,8 @@ impl Database {
         Ok(archives)
     }
 
-    /// How the archives of the partitions' logs have fared since the opening; none where there is no
-    /// archive. Waits for nobody.
+    /// How the archives of the partitions' logs have fared since the opening; none where there is
+    /// no archive. Waits for nobody.
     pub fn archive_state(&self) -> Option<ArchiveState> {
         let mut state = ArchiveState::default();
         for (partition, watch) in self.core.archives.iter().enumerate() {

@@ -76,8 +76,8 @@ pub(crate) fn refused(tokens: &[TokenWithSpan]) -> Option<SqlError> {
     None
 }
 
-/// The error of a statement about a kind of objects that does not exist here. `DROP IF EXISTS` finds
-/// none, which is no error.
+/// The error of a statement about a kind of objects that does not exist here. `DROP IF EXISTS`
+/// finds none, which is no error.
 fn of_missing_kind(words: &Words<'_>) -> Option<SqlError> {
     let verbs = [
         ("CREATE", &["CREATE"][..]),

@@ -197,8 +197,8 @@ fn random_queries_give_the_same_rows_in_little_memory() {
     }
 }
 
-/// Memory comes free while groups lie in files: a group that got a place in the table after that was
-/// handed over again from its file.
+/// Memory comes free while groups lie in files: a group that got a place in the table after that
+/// was handed over again from its file.
 #[test]
 fn groups_in_files_stay_there_until_their_turn() {
     let (_scratch, sql) = Scratch::open("spill-groups");

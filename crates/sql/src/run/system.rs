@@ -1,8 +1,8 @@
 //! Rows of relations of the system.
 //!
 //! They are made once in a statement, and so is the table of hashes of each column by which rows
-//! are looked up, however often the relation is read. Rows about one table are made alone where that
-//! is what is looked up.
+//! are looked up, however often the relation is read. Rows about one table are made alone where
+//! that is what is looked up.
 
 use super::{Operator, Row, Run, evaluate, is_true};
 use crate::catalog::Body;

@@ -29,7 +29,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) context: Context<'s>,
     /// All relations of the system.
     pub(crate) relations: &'static [Relation],
-    /// The table or view that rows are wanted about, if it is one; relations of the system are none.
+    /// The table or view that rows are wanted about, if it is one; relations of the system are
+    /// none.
     pub(crate) only: Option<Oid>,
 }
 

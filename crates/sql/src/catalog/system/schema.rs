@@ -79,8 +79,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The objects of the catalogue, then the tables of the typed interface; or the one that rows are
-    /// wanted about.
+    /// The objects of the catalogue, then the tables of the typed interface; or the one that rows
+    /// are wanted about.
     pub(super) fn objects(&self) -> impl Iterator<Item = Arc<Object>> {
         if let Some(only) = self.only {
             let only: Vec<_> = self
