@@ -5,7 +5,7 @@
 
 use super::change::names_of;
 use super::column::{CHECK, DEFAULT};
-use crate::catalog::{Body, Column, DomainBody, Object, Oid};
+use crate::catalog::{Body, Column, DomainBody, Object, Oid, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -27,7 +27,8 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
                 .transpose()?;
         }
         DomainChange::NotNull(is_set) => {
-            if *is_set {
+            if *is_set && !domain.not_null {
+                session.refuse_inside(object)?;
                 session.refuse_nulls(object.oid)?;
             }
             domain.not_null = *is_set;
@@ -48,6 +49,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             if *is_unproven {
                 domain.unproven.push(name.clone());
             } else {
+                session.refuse_inside(object)?;
                 let value = [Column::new("value", domain.base)];
                 session.refuse_broken(object.oid, &text, &value)?;
             }
@@ -66,6 +68,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
         },
         DomainChange::Validate(name) => {
             let at = place_of(domain, name).ok_or_else(|| missing(name, &object.name))?;
+            session.refuse_inside(object)?;
             let value = [Column::new("value", domain.base)];
             session.refuse_broken(object.oid, &domain.checks[at].1, &value)?;
             domain.unproven.retain(|own| own != name);
@@ -120,6 +123,20 @@ impl Session {
         Ok(text)
     }
 
+    /// Fails if a table has values of a domain inside others, which nobody looks at.
+    fn refuse_inside(&self, domain: &Object) -> Result<()> {
+        let catalog = self.catalog();
+        let is_it = |(_, own): Typed| own == Some(domain.oid);
+        let users = catalog.columns_where(&|typed| catalog.has_inside(typed, &is_it));
+        let Some((table, _, column)) = users.first() else {
+            return Ok(());
+        };
+        let (name, table, column) = (&domain.name, &table.name, &column.name);
+        let message =
+            format!("cannot alter type \"{name}\" because column \"{table}.{column}\" uses it");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
     /// Fails if a value of a domain in a table is NULL.
     fn refuse_nulls(&mut self, domain: Oid) -> Result<()> {
         let is_null = |value: Expr| Expr::IsNull(Box::new(value), false);
@@ -155,25 +172,13 @@ impl Session {
         domain: Oid,
         test: &dyn Fn(Expr) -> Expr,
     ) -> Result<Option<(String, String)>> {
-        let mut columns = Vec::new();
-        for object in self.catalog().objects() {
-            if let Body::Table(body) = &object.body
-                && body.lineage.scheme.is_none()
-            {
-                let places =
-                    (0..body.columns.len()).filter(|at| body.columns[*at].domain == Some(domain));
-                columns.extend(places.map(|at| {
-                    let column = &body.columns[at];
-                    let value = Expr::Column(at, column.data_type);
-                    (
-                        object.oid,
-                        value,
-                        (column.name.clone(), object.name.clone()),
-                    )
-                }));
-            }
-        }
-        for (table, value, names) in columns {
+        let columns = self.catalog();
+        let columns = columns.columns_where(&|(_, own)| own == Some(domain));
+        let columns = columns.into_iter().map(|(table, at, column)| {
+            let value = Expr::Column(at, column.data_type);
+            (table.oid, value, (column.name.clone(), table.name.clone()))
+        });
+        for (table, value, names) in columns.collect::<Vec<_>>() {
             if self.has_row(table, test(value))? {
                 return Ok(Some(names));
             }

@@ -8,6 +8,7 @@
 mod access;
 mod constraint;
 mod defaults;
+mod domains;
 mod fields;
 mod grants;
 mod hidden;
@@ -27,6 +28,7 @@ mod typed;
 pub use access::{Attribute, DATABASE_OWNER_NAME, OWNER_NAME, RoleBody};
 pub use constraint::{Action, Constraint, Deferral, Foreign, Rule};
 pub use defaults::{Defaults, DefaultsBody};
+pub use domains::{Typed, array_of, domain_of, is_of_type};
 pub use grants::{AccessBody, Grant, Privilege, RolesOf, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{

@@ -47,7 +47,11 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         push(own, (EXTENSION, PLPGSQL, 0), "e", rows);
     }
     from.each_table(|object, table| {
-        let kind = if table.lineage.bound.is_some() { "a" } else { "n" };
+        let kind = if table.lineage.bound.is_some() {
+            "a"
+        } else {
+            "n"
+        };
         for parent in &table.lineage.parents {
             push((CLASS, object.oid, 0), (CLASS, *parent, 0), kind, rows);
         }
