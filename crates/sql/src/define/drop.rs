@@ -115,9 +115,11 @@ pub(super) fn label_of(names: &SessionNames, object: &Object) -> String {
     let (kind, name) = (object.kind_name(), names.visible_name(object));
     match &object.body {
         Body::Function(body) => {
-            let arguments = body.arguments.iter();
-            let types = arguments.map(|(_, data_type)| {
-                let of_user = names.type_name(data_type.kind);
+            let arguments = body.arguments.iter().enumerate();
+            let types = arguments.map(|(at, (_, data_type))| {
+                let domain = body.argument_domain(at);
+                let domain = domain.and_then(|oid| names.type_text(oid));
+                let of_user = domain.or_else(|| names.type_name(data_type.kind));
                 of_user.unwrap_or_else(|| data_type.to_string())
             });
             format!("{kind} {name}({})", types.collect::<Vec<_>>().join(","))

@@ -2,21 +2,10 @@
 //! values.
 //!
 //! A value has the type below its domain; where a value is kept or given, the domain stands beside
-//! that type: its number, or [`array_of`] it for an array of its values.
+//! that type: its number, or [`array_of`](super::array_of) it for an array of its values.
 
-use super::{Body, Catalog, Column, Object, Oid};
-use crate::types::kind::ARRAY_OF_ROWS;
+use super::{Body, Catalog, Column, Object, Oid, domain_of};
 use crate::types::{Kind, Type};
-
-/// The number of the arrays of a domain.
-pub const fn array_of(domain: Oid) -> Oid {
-    domain | ARRAY_OF_ROWS
-}
-
-/// The domain of a number that stands beside a type: itself, or that of the elements.
-pub const fn domain_of(number: Oid) -> Oid {
-    number & !ARRAY_OF_ROWS
-}
 
 /// A type, and what stands beside it.
 pub type Typed = (Type, Option<Oid>);
@@ -175,7 +164,7 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{CompositeBody, Constraint, DomainBody, Rule, TableBody};
+    use crate::catalog::{CompositeBody, Constraint, DomainBody, Rule, TableBody, array_of};
 
     fn again(body: Body) -> Body {
         let object = Object {
