@@ -105,8 +105,8 @@ impl Binder<'_> {
         Ok(if has_domains { checked.into() } else { rows })
     }
 
-    /// A call that makes rows of JSON, with the conditions of the domains of their fields. Rows of a
-    /// set are looked at in `FROM`.
+    /// A call that makes rows of JSON, with the conditions of the domains of their fields. Rows of
+    /// a set are looked at in `FROM`.
     pub(super) fn populated(&mut self, call: Expr, clause: Clause) -> Result<Expr> {
         let is_set = matches!(&call, Expr::Call(call) if call.function.returns_set());
         match is_set {

@@ -28,8 +28,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
         }
         DomainChange::NotNull(is_set) => {
             if *is_set && !domain.not_null {
-                session.refuse_inside(object)?;
-                session.refuse_nulls(object.oid)?;
+                session.refuse_nulls(object)?;
             }
             domain.not_null = *is_set;
         }
@@ -49,9 +48,8 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
             if *is_unproven {
                 domain.unproven.push(name.clone());
             } else {
-                session.refuse_inside(object)?;
                 let value = [Column::new("value", domain.base)];
-                session.refuse_broken(object.oid, &text, &value)?;
+                session.refuse_broken(object, &text, &value)?;
             }
             domain.checks.push((name, text));
         }
@@ -68,9 +66,8 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
         },
         DomainChange::Validate(name) => {
             let at = place_of(domain, name).ok_or_else(|| missing(name, &object.name))?;
-            session.refuse_inside(object)?;
             let value = [Column::new("value", domain.base)];
-            session.refuse_broken(object.oid, &domain.checks[at].1, &value)?;
+            session.refuse_broken(object, &domain.checks[at].1, &value)?;
             domain.unproven.retain(|own| own != name);
         }
         DomainChange::Rename(from, to) => {
@@ -138,9 +135,10 @@ impl Session {
     }
 
     /// Fails if a value of a domain in a table is NULL.
-    fn refuse_nulls(&mut self, domain: Oid) -> Result<()> {
+    fn refuse_nulls(&mut self, domain: &Object) -> Result<()> {
+        self.refuse_inside(domain)?;
         let is_null = |value: Expr| Expr::IsNull(Box::new(value), false);
-        let found = self.column_with(domain, &is_null)?;
+        let found = self.column_with(domain.oid, &is_null)?;
         found.map_or(Ok(()), |(column, table)| {
             let message = format!("column \"{column}\" of table \"{table}\" contains null values");
             Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
@@ -148,7 +146,8 @@ impl Session {
     }
 
     /// Fails if a value of a domain in a table breaks a condition.
-    fn refuse_broken(&mut self, domain: Oid, condition: &str, value: &[Column]) -> Result<()> {
+    fn refuse_broken(&mut self, domain: &Object, condition: &str, value: &[Column]) -> Result<()> {
+        self.refuse_inside(domain)?;
         let condition = self.bound_check(condition, "", value)?;
         let is_broken = |value: Expr| {
             let mut condition = condition.clone();
@@ -157,7 +156,7 @@ impl Session {
             }
             Expr::IsTruth(Box::new(condition), Some(false), false)
         };
-        let found = self.column_with(domain, &is_broken)?;
+        let found = self.column_with(domain.oid, &is_broken)?;
         found.map_or(Ok(()), |(column, table)| {
             let message = format!(
                 "column \"{column}\" of table \"{table}\" contains values that violate the new constraint"

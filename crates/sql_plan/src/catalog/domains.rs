@@ -19,7 +19,7 @@ impl Catalog {
         }
     }
 
-    /// The types of the parts of a value, unless it is of a domain: fields, or elements of an array.
+    /// The types of the parts of a value that is of no domain: fields, or elements of an array.
     pub fn parts_of_type(&self, (data_type, domain): Typed) -> Vec<Typed> {
         if let Some(domain) = domain.filter(|number| *number != domain_of(*number)) {
             let domain = domain_of(domain);

@@ -15,8 +15,8 @@ pub enum Kept {
 }
 
 impl Object {
-    /// Visits the texts of an object that name others: a view's query, and expressions over the rows of
-    /// a table, the values of a domain, or over nothing.
+    /// Visits the texts of an object that name others: a view's query, and expressions over the
+    /// rows of a table, the values of a domain, or over nothing.
     pub fn each_text(&mut self, visit: &mut dyn FnMut(&mut String, Kept)) {
         match &mut self.body {
             Body::View(view) => visit(&mut view.query, Kept::Query),
