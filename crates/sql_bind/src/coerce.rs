@@ -73,6 +73,22 @@ impl Binder<'_> {
     }
 
     fn convert(&mut self, expression: Expr, target: Type, how: CastContext) -> Result<Expr> {
+        let from = expression.kind();
+        let value = self.one_converted(expression, target, how)?;
+        match value {
+            // Others are made of parts that were converted, or are NULL.
+            Expr::Cast(..)
+            | Expr::Parameter(..)
+            | Expr::Constant(Datum::Record(_) | Datum::Array(_), _)
+                if from != target.kind =>
+            {
+                self.with_checked_fields(value)
+            }
+            value => Ok(value),
+        }
+    }
+
+    fn one_converted(&mut self, expression: Expr, target: Type, how: CastContext) -> Result<Expr> {
         let from = expression.data_type();
         if from.kind == target.kind && (target.modifier < 0 || target.modifier == from.modifier) {
             return Ok(expression);

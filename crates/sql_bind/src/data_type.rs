@@ -4,7 +4,7 @@
 //! PostgreSQL's messages.
 
 use super::{Binder, cut, object_name};
-use crate::catalog::Oid;
+use crate::catalog::{Oid, array_of, domain_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::names::SessionNames;
 use crate::types::{Kind, Type};
@@ -20,7 +20,7 @@ pub struct TypeName {
     pub data_type: Type,
     /// Whether it is one of the serial types: an integer whose default is a sequence's next value.
     pub is_serial: bool,
-    /// The domain that it is, if it is one.
+    /// The domain that it is, if it is one, or the [`array_of`] that of its elements.
     pub domain: Option<Oid>,
 }
 
@@ -245,10 +245,22 @@ fn array(names: &SessionNames, element: &DataType) -> Result<TypeName> {
     let element = type_named(names, element)?;
     let Type { kind, modifier } = element.data_type;
     if kind.is_array() {
-        return Ok(element);
+        let of_arrays = element
+            .domain
+            .filter(|number| *number == domain_of(*number));
+        return match of_arrays {
+            None => Ok(element),
+            Some(_) => Err(SqlError::unsupported(
+                "an array of a domain over an array",
+                "Use a domain over the type of the elements, and an array of it.",
+            )),
+        };
     }
     let kind = kind.array().ok_or_else(|| no_type(&format!("{kind}[]")))?;
-    Ok(Type { kind, modifier }.into())
+    Ok(TypeName {
+        domain: element.domain.map(array_of),
+        ..Type { kind, modifier }.into()
+    })
 }
 
 /// A type by its name: a serial type, one of the catalogue, or a built-in one.

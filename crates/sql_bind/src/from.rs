@@ -585,12 +585,12 @@ impl Binder<'_> {
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
         let outputs = super::query::renamed(outputs, &shown, names)?;
         let node = Functions {
-            calls: bound,
+            calls: bound.clone(),
             widths,
             has_ordinality,
         };
         let is_value = is_value && !has_ordinality;
-        let node = self.with_domains(node.into(), alias, &columns)?;
+        let node = self.with_domains(node.into(), alias, (&bound, &columns))?;
         let mut source = self.source_of(node, &shown, outputs)?;
         for table in &mut source.scope.tables {
             table.is_value = is_value;

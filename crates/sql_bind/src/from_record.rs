@@ -20,6 +20,11 @@ const TO_RECORD: [&str; 4] = [
     "jsonb_to_recordset",
 ];
 
+/// Whether a call is of a function that makes rows of a type of JSON.
+pub(super) fn makes_rows(call: &Expr) -> bool {
+    matches!(call, Expr::Call(call) if call.function.name.contains("_populate_record"))
+}
+
 impl Binder<'_> {
     /// The call of a function that has the columns of its alias; none for other functions.
     pub(super) fn record_call(
@@ -59,31 +64,38 @@ impl Binder<'_> {
         self.call(&name, vec![json?, row]).map(Some)
     }
 
-    /// Rows whose columns are declared in an alias, with the conditions of domains.
+    /// Rows of functions, with the conditions of domains: of columns that an alias declares, and of
+    /// fields of rows that are made of JSON.
     pub(super) fn with_domains(
         &mut self,
         rows: Node,
         alias: Option<&TableAlias>,
-        columns: &[(String, Type)],
+        (calls, columns): (&[Expr], &[(String, Type)]),
     ) -> Result<Node> {
+        let mut read = Vec::with_capacity(columns.len());
         let declared = alias.map_or(&[][..], |alias| alias.columns.as_slice());
-        if declared.len() != columns.len() {
-            return Ok(rows);
+        if declared.len() == columns.len() {
+            for column in declared {
+                let data_type = column.data_type.as_ref();
+                let named = data_type.map(|one| type_named(self.names, one));
+                let named = named.transpose()?;
+                read.push(named.map(|named| (named.data_type, named.domain)));
+            }
+        }
+        if let [call] = calls
+            && makes_rows(call)
+        {
+            let fields = self.names.catalog.parts_of_type((call.data_type(), None));
+            read = fields.into_iter().map(Some).collect();
         }
         let (mut expressions, mut has_domains) = (Vec::new(), false);
-        for (at, (column, (_, found))) in declared.iter().zip(columns).enumerate() {
-            let read = Expr::Column(at, *found);
-            let data_type = column.data_type.as_ref();
-            let named = data_type
-                .map(|one| type_named(self.names, one))
-                .transpose()?;
-            expressions.push(match named.and_then(|named| named.domain) {
-                Some(domain) => {
-                    has_domains = true;
-                    self.checked_by(read, domain)?
-                }
-                None => read,
+        for (at, (_, found)) in columns.iter().enumerate() {
+            let value = Expr::Column(at, *found);
+            expressions.push(match read.get(at).copied().flatten() {
+                Some((_, domain)) => self.checked(value, (*found, domain))?,
+                None => value,
             });
+            has_domains |= !matches!(expressions[at], Expr::Column(..));
         }
         let checked = Project {
             input: rows.clone(),
@@ -91,6 +103,23 @@ impl Binder<'_> {
             has_sets: false,
         };
         Ok(if has_domains { checked.into() } else { rows })
+    }
+
+    /// A call that makes rows of JSON, with the conditions of the domains of their fields. Rows of
+    /// a set are looked at in `FROM`.
+    pub(super) fn populated(&mut self, call: Expr, clause: Clause) -> Result<Expr> {
+        let is_set = matches!(&call, Expr::Call(call) if call.function.returns_set());
+        match is_set {
+            false => self.with_checked_fields(call),
+            true if clause == Clause::From => Ok(call),
+            true => match self.domain_checks((call.data_type(), None))?.is_empty() {
+                true => Ok(call),
+                false => Err(SqlError::unsupported(
+                    "a set of rows with domains outside of FROM",
+                    "Call the function in FROM.",
+                )),
+            },
+        }
     }
 
     /// The name of the only column of a user's function that names it (`RETURNS TABLE`).

@@ -4,6 +4,7 @@
 //! query puts their results into rows when all of its clauses are bound.
 
 use super::arguments::Arguments;
+use super::from_record::makes_rows;
 use super::order::EQUALITY;
 use super::ordered_set::ORDERED_SETS;
 use super::row_place::ROW_VERSION;
@@ -129,7 +130,14 @@ impl Binder<'_> {
         }
         let of_c = Functions::of_c(name).filter(|_| values.iter().any(Expr::has_c_collation));
         let function = of_c.unwrap_or(function);
-        Ok(scalar_call((function, result), values, false))
+        let call = scalar_call((function, result), values, false);
+        match makes_rows(&call) {
+            true => {
+                let clause = self.scope().clause;
+                self.populated(call, clause)
+            }
+            false => Ok(call),
+        }
     }
 
     /// A call with arguments that are bound.

@@ -47,6 +47,7 @@ mod coerce;
 mod computed;
 mod current;
 mod data_type;
+mod domain;
 mod expression;
 mod family;
 mod field;
@@ -178,10 +179,11 @@ enum TextOrigin {
     ForCatalogue,
 }
 
-/// A call of a function of a user that is printed, and not run: a column in its place.
+/// A call of a function of a user, or a cast to a domain, that is printed, and not run: a column in
+/// its place.
 #[derive(Debug)]
 pub struct KeptCall {
-    /// The function.
+    /// The function, or the type.
     pub function: u32,
     /// Its arguments.
     pub arguments: Vec<Expr>,

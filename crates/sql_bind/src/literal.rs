@@ -90,7 +90,7 @@ impl Binder<'_> {
         }
         let known = self.parameters[number - 1];
         let data_type = known.unwrap_or(Type::from(Kind::Unknown));
-        Ok(Expr::Parameter(number - 1, data_type))
+        self.with_checked_fields(Expr::Parameter(number - 1, data_type))
     }
 
     /// An argument of the function whose query is bound, by its name.

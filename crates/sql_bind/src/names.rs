@@ -3,7 +3,9 @@
 //! Temporary objects come first, then those of the system, then the schemas of the path in their
 //! order.
 
-use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege};
+use crate::catalog::{
+    Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege, array_of, domain_of,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::system;
 use crate::types::kind::ARRAY_OF_ROWS;
@@ -176,9 +178,13 @@ impl SessionNames {
         let elements = [oid.wrapping_sub(1), oid & !ARRAY_OF_ROWS];
         defined(oid).or_else(|| {
             let mut elements = elements.into_iter().filter_map(defined);
-            elements.find_map(|element| {
+            let array = elements.find_map(|element| {
                 let array = element.kind.array()?;
                 (array.oid() == oid).then(|| array.plain())
+            });
+            array.or_else(|| {
+                let (below, _) = self.catalog.below(domain_of(oid))?;
+                Some(below.kind.array()?.plain())
             })
         })
     }
@@ -198,7 +204,10 @@ impl SessionNames {
     /// The number of the type of a name, which may have a length or `[]` behind it; `schema` and
     /// `last` are the parts of the name.
     pub(crate) fn type_oid(&self, name: &str, schema: Option<&str>, last: &str) -> Option<Oid> {
-        let array_of = |oid: Oid| Some(self.type_of_oid(oid)?.kind.array()?.oid());
+        let array_of = |oid: Oid| match self.catalog.below(oid) {
+            Some((below, _)) => below.kind.array().map(|_| array_of(oid)),
+            None => Some(self.type_of_oid(oid)?.kind.array()?.oid()),
+        };
         if let Some(element) = name.trim_end().strip_suffix("[]") {
             let element = element.trim_end_matches("[]");
             return array_of(self.object_oid(Kind::Regtype, element).ok()?);

@@ -4,7 +4,6 @@
 //! its definition.
 
 use super::family::columns_in;
-use super::routine::replace_row;
 use super::scope::Scope;
 use super::select::row_scope;
 use super::source::Source as Part;
@@ -24,9 +23,6 @@ use std::sync::Arc;
 
 /// Positions of columns, and the expressions that they are computed by.
 type Computed = Vec<(usize, Expr)>;
-
-/// A condition of a domain over its value, with the names of both.
-type DomainCheck = (String, String, Expr);
 
 /// A table that a statement names.
 #[derive(Clone)]
@@ -251,7 +247,7 @@ impl Binder<'_> {
             columns.push(TargetColumn {
                 name: column.name.clone(),
                 not_null: column.not_null,
-                domain_checks: self.domain_checks(column)?,
+                domain_checks: self.domain_checks((column.data_type, column.domain))?,
             });
         }
         for (at, hidden) in (body.columns.len()..).zip(&body.hidden) {
@@ -355,76 +351,6 @@ impl Binder<'_> {
     pub fn default_by_oid(&mut self, oid: Oid, at: usize) -> Result<Expr> {
         let object = self.referenced(oid)?;
         self.default_of(&body_of(&object).columns[at])
-    }
-
-    /// Conditions of a column's domain, and of the domains below it. NOT NULL has no name.
-    fn domain_checks(&mut self, column: &Column) -> Result<Vec<DomainCheck>> {
-        let mut checks = Vec::new();
-        let Some(object) = column.domain.and_then(|oid| self.names.catalog.object(oid)) else {
-            return Ok(checks);
-        };
-        let object = Arc::clone(object);
-        if let Body::Domain(domain) = &object.body {
-            if domain.not_null {
-                let value = Box::new(Expr::Column(0, column.data_type));
-                let condition = Expr::IsNull(value, true);
-                checks.push((object.name.clone(), String::new(), condition));
-            }
-            for (name, condition) in &domain.checks {
-                let scope = row_scope("", [("value".to_owned(), column.data_type)])?;
-                let condition = self.stored(condition, scope)?;
-                checks.push((object.name.clone(), name.clone(), condition));
-            }
-        }
-        Ok(checks)
-    }
-
-    /// A value of a domain: an error unless its conditions hold.
-    pub(super) fn checked_by(&mut self, value: Expr, domain: Oid) -> Result<Expr> {
-        let data_type = value.data_type();
-        let column = Column {
-            domain: Some(domain),
-            ..Column::new("value", data_type)
-        };
-        let checks = self.domain_checks(&column)?;
-        if checks.is_empty() {
-            return Ok(value);
-        }
-        self.once(value, |binder, value| binder.checked(value, checks))
-    }
-
-    /// A value for which conditions hold, or their error. They are over a row of the value.
-    fn checked(&mut self, value: Expr, checks: Vec<DomainCheck>) -> Result<Expr> {
-        let data_type = value.data_type();
-        let mut tests = Vec::with_capacity(checks.len());
-        for (domain, check, mut condition) in checks {
-            replace_row(&mut condition, std::slice::from_ref(&value))?;
-            let names = [domain, check]
-                .map(|name| Expr::Constant(Datum::text(name.as_str()), Kind::Text.plain()));
-            let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
-            let Expr::Call(mut call) = self.call("domain_violation", names.to_vec())? else {
-                return Err(SqlError::internal("a function is a call"));
-            };
-            call.data_type = data_type;
-            tests.push((broken, Expr::Call(call)));
-        }
-        Ok(Expr::Case(tests, Box::new(value)))
-    }
-
-    /// The value of a column that stands at a place as one of its kind; none if its type and its
-    /// domain ask for no more.
-    ///
-    /// # Errors
-    ///
-    /// Those of the domain's conditions.
-    pub fn input_of(&mut self, at: usize, column: &Column) -> Result<Option<Expr>> {
-        let read = Expr::Column(at, column.data_type.kind.plain());
-        let mut value = self.assign(read, column.data_type, &column.name)?;
-        if let Some(domain) = column.domain {
-            value = self.checked_by(value, domain)?;
-        }
-        let is_read = matches!(value, Expr::Column(..));
-        Ok((!is_read).then_some(value))
     }
 
     /// The references of a table to others, and those of others to it. Their tables do not count as

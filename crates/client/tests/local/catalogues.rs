@@ -4,7 +4,10 @@
 //! have made or ended in the meantime must not go or come back with it.
 
 use crate::between::run;
+use crate::keys::state_of;
 use crate::scratch::Scratch;
+use indelible::Database;
+use sql::Sql;
 
 #[test]
 fn what_others_define_after_a_savepoint_stays_after_a_rollback_to_it() {
@@ -88,4 +91,43 @@ fn temporary_tables_and_views_are_those_of_their_session() {
     assert_eq!(run(&mut one, view).as_deref(), Some("5"));
     drop(other);
     assert_eq!(run(&mut one, view).as_deref(), Some("5"));
+}
+
+/// Domains of fields and of elements of arrays are there when the database is opened again, and so
+/// are checks that tables below do not have.
+#[test]
+fn domains_inside_types_last() {
+    let (scratch, sql) = Scratch::open("catalogue-domains");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "CREATE DOMAIN positive AS int CHECK (value > 0); CREATE TYPE pair AS (d positive, n int); \
+         CREATE DOMAIN short AS positive[] CHECK (cardinality(value) < 3); \
+         CREATE TABLE t (c pair, a positive[], s short); \
+         CREATE TABLE above (a int CHECK (a > 0) NO INHERIT); CREATE TABLE below () INHERITS (above)",
+    );
+    drop((session, sql));
+    let database = Database::open(scratch.directory()).unwrap();
+    let sql = Sql::open(database).unwrap();
+    let mut session = sql.connect().unwrap();
+    for (statement, state) in [
+        ("INSERT INTO t (c) VALUES (row(-1, 1))", "23514"),
+        ("INSERT INTO t (a) VALUES ('{-1}')", "23514"),
+        ("INSERT INTO t (s) VALUES ('{-1}')", "23514"),
+        ("INSERT INTO below VALUES (-1)", ""),
+        ("INSERT INTO above VALUES (-1)", "23514"),
+        ("DROP DOMAIN positive", "2BP01"),
+        // Limits of this database.
+        ("CREATE TABLE wrong (a short[])", "0A000"),
+        (
+            "SELECT jsonb_populate_recordset(null::pair, '[{\"d\":1}]')",
+            "0A000",
+        ),
+    ] {
+        assert_eq!(state_of(&mut session, statement), state, "{statement}");
+    }
+    run(&mut session, "DROP DOMAIN positive CASCADE");
+    let left = "SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 \
+        AND NOT attisdropped";
+    assert_eq!(run(&mut session, left).as_deref(), Some("0"));
 }

@@ -6,7 +6,7 @@
 
 use super::column::{DEFAULT, Written};
 use super::immutable::Mutable;
-use crate::catalog::{Body, Catalog, Column, Names, Object, Oid, Origin, Rule, TableBody};
+use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{ErrorNames, Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
@@ -340,8 +340,7 @@ impl Session {
         });
         for (object, body) in tables {
             let mut columns = body.columns.iter();
-            if let Some(column) = columns.find(|one| has_rows_of(catalog, one.data_type.kind, oid))
-            {
+            if let Some(column) = columns.find(|one| catalog.has_rows_of(one.data_type.kind, oid)) {
                 let (other, column) = (&object.name, &column.name);
                 let message = format!(
                     "cannot alter table \"{table}\" because column \"{other}.{column}\" uses its row type"
@@ -354,7 +353,7 @@ impl Session {
 
     /// Fails if a column of a table would have rows of the table in it.
     fn refuse_own_rows(&self, (oid, table): (Oid, &str), kind: Kind) -> Result<()> {
-        if !has_rows_of(self.catalog(), kind, oid) {
+        if !self.catalog().has_rows_of(kind, oid) {
             return Ok(());
         }
         let message = format!("composite type {table} cannot be made a member of itself");
@@ -651,39 +650,4 @@ fn refuse_origin(column: &Column, table: &str, change: &AlterColumnOperation) ->
         )),
         _ => error,
     })
-}
-
-/// Whether values of a type are rows of a table, or have some in them.
-fn has_rows_of(catalog: &Catalog, kind: Kind, table: Oid) -> bool {
-    let is_row = |kind: Kind| [Kind::Composite(table), Kind::CompositeArray(table)].contains(&kind);
-    is_row(kind) || has_inside(catalog, kind, &is_row)
-}
-
-/// Whether values of a type have fields of a kind in them, at any depth.
-pub(super) fn has_inside(catalog: &Catalog, kind: Kind, is_it: &dyn Fn(Kind) -> bool) -> bool {
-    // Earlier builds let a table be a member of itself.
-    let (mut open, mut seen) = (vec![kind], Vec::new());
-    while let Some(kind) = open.pop() {
-        let (Kind::Composite(oid) | Kind::CompositeArray(oid)) = kind else {
-            continue;
-        };
-        if seen.contains(&oid) {
-            continue;
-        }
-        seen.push(oid);
-        let first = open.len();
-        match catalog.object(oid).map(|object| &object.body) {
-            Some(Body::Table(body)) => {
-                open.extend(body.columns.iter().map(|one| one.data_type.kind));
-            }
-            Some(Body::Composite(body)) => {
-                open.extend(body.fields.iter().map(|(_, one)| one.kind));
-            }
-            _ => {}
-        }
-        if open[first..].iter().any(|kind| is_it(*kind)) {
-            return true;
-        }
-    }
-    false
 }

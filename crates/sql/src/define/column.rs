@@ -11,7 +11,7 @@ use crate::types::Type;
 use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{Copied, has_subquery, ident_text, is_same, parse_expression, stored_text};
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
+    CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
     ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint, Value,
 };
 
@@ -53,12 +53,30 @@ impl WrittenKey {
     }
 }
 
+/// A check, as it is written.
+pub(super) struct WrittenCheck {
+    pub(super) name: Option<String>,
+    pub(super) condition: Expr,
+    /// Whether tables below do not have it.
+    pub(super) is_alone: bool,
+}
+
+impl WrittenCheck {
+    fn new(check: &CheckConstraint, other_name: Option<String>) -> Self {
+        Self {
+            name: check.name.as_ref().map(ident_text).or(other_name),
+            condition: check.expr.as_ref().copied(),
+            is_alone: check.no_inherit,
+        }
+    }
+}
+
 /// Constraints of a table, as they are written.
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) primary: Vec<WrittenKey>,
     pub(super) unique: Vec<WrittenKey>,
-    pub(super) checks: Vec<(Option<String>, Expr)>,
+    pub(super) checks: Vec<WrittenCheck>,
     pub(super) foreign: Vec<ForeignKeyConstraint>,
     /// Columns of indexes that are no constraints, and whether they are unique.
     pub(super) indexes: Vec<(Vec<String>, bool)>,
@@ -87,18 +105,33 @@ impl Written {
         self.unique = kept;
     }
 
-    /// Makes checks with one name one, which they must be.
-    pub(super) fn merge_checks(&mut self) -> Result<()> {
-        let mut kept: Vec<(Option<String>, Expr)> = Vec::new();
-        for (name, condition) in std::mem::take(&mut self.checks) {
-            let mut known = kept
-                .iter()
-                .filter(|(known, _)| known.is_some() && *known == name);
-            match known.next() {
-                None => kept.push((name, condition)),
-                Some((_, other)) if other.to_string() == condition.to_string() => {}
+    /// Fails if a partitioned table would have a check that its partitions do not have.
+    pub(super) fn refuse_alone(&self, table: &str) -> Result<()> {
+        if !self.checks.iter().any(|check| check.is_alone) {
+            return Ok(());
+        }
+        let message = format!("cannot add NO INHERIT constraint to partitioned table \"{table}\"");
+        Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+    }
+
+    /// Makes checks of a table with one name one, which they must be.
+    pub(super) fn merge_checks(&mut self, table: &str) -> Result<()> {
+        let mut kept: Vec<WrittenCheck> = Vec::new();
+        for new in std::mem::take(&mut self.checks) {
+            let mut known = kept.iter();
+            match known.find(|known| known.name.is_some() && known.name == new.name) {
+                None => kept.push(new),
+                Some(other) if other.condition.to_string() == new.condition.to_string() => {
+                    if new.is_alone && !other.is_alone {
+                        let name = new.name.unwrap_or_default();
+                        let message = format!(
+                            "constraint \"{name}\" conflicts with inherited constraint on relation \"{table}\""
+                        );
+                        return Err(SqlError::new(SqlState("42P17"), message));
+                    }
+                }
                 Some(_) => {
-                    let name = name.unwrap_or_default();
+                    let name = new.name.unwrap_or_default();
                     let message = format!("check constraint \"{name}\" already exists");
                     return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
                 }
@@ -201,8 +234,7 @@ impl Session {
                 written.unique.push(WrittenKey { nulls_alike, ..new });
             }
             ColumnOption::Check(check) => {
-                let own = check.name.as_ref().map(ident_text).or(own_name);
-                written.checks.push((own, check.expr.as_ref().copied()));
+                written.checks.push(WrittenCheck::new(check, own_name));
             }
             ColumnOption::ForeignKey(foreign) => {
                 let mut foreign = foreign.copied();
@@ -364,8 +396,7 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
             });
         }
         TableConstraint::Check(check) => {
-            let name = check.name.as_ref().map(ident_text);
-            written.checks.push((name, check.expr.as_ref().copied()));
+            written.checks.push(WrittenCheck::new(check, None));
         }
         TableConstraint::ForeignKey(foreign) => written.foreign.push(foreign.copied()),
         other => {

@@ -88,13 +88,13 @@ impl Session {
             &mut new,
             &mut taken,
         )?;
-        for (own, condition) in &written.checks {
-            let constraint = self.check_constraint(
-                (own.clone(), condition),
-                (&table, &columns),
-                written.has_copies,
-                &mut taken,
-            )?;
+        if new.lineage.scheme.is_some() {
+            written.refuse_alone(&table)?;
+        }
+        for check in &written.checks {
+            let place = (table.as_str(), columns.as_slice());
+            let constraint = self.check_constraint(check, place, written.has_copies, &mut taken)?;
+            new.alone.extend(check.is_alone.then_some(constraint.oid));
             new.unproven
                 .extend(written.is_unproven.then_some(constraint.oid));
             new.constraints.push(constraint);

@@ -5,7 +5,7 @@
 
 use super::change::names_of;
 use super::column::{CHECK, DEFAULT};
-use crate::catalog::{Body, Column, DomainBody, Object, Oid};
+use crate::catalog::{Body, Column, DomainBody, Object, Oid, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
@@ -27,8 +27,8 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
                 .transpose()?;
         }
         DomainChange::NotNull(is_set) => {
-            if *is_set {
-                session.refuse_nulls(object.oid)?;
+            if *is_set && !domain.not_null {
+                session.refuse_nulls(object)?;
             }
             domain.not_null = *is_set;
         }
@@ -49,7 +49,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
                 domain.unproven.push(name.clone());
             } else {
                 let value = [Column::new("value", domain.base)];
-                session.refuse_broken(object.oid, &text, &value)?;
+                session.refuse_broken(object, &text, &value)?;
             }
             domain.checks.push((name, text));
         }
@@ -67,7 +67,7 @@ pub(super) fn change(session: &mut Session, object: &Object, change: &DomainChan
         DomainChange::Validate(name) => {
             let at = place_of(domain, name).ok_or_else(|| missing(name, &object.name))?;
             let value = [Column::new("value", domain.base)];
-            session.refuse_broken(object.oid, &domain.checks[at].1, &value)?;
+            session.refuse_broken(object, &domain.checks[at].1, &value)?;
             domain.unproven.retain(|own| own != name);
         }
         DomainChange::Rename(from, to) => {
@@ -120,10 +120,25 @@ impl Session {
         Ok(text)
     }
 
+    /// Fails if a table has values of a domain inside others, which nobody looks at.
+    fn refuse_inside(&self, domain: &Object) -> Result<()> {
+        let catalog = self.catalog();
+        let is_it = |(_, own): Typed| own == Some(domain.oid);
+        let users = catalog.columns_where(&|typed| catalog.has_inside(typed, &is_it));
+        let Some((table, _, column)) = users.first() else {
+            return Ok(());
+        };
+        let (name, table, column) = (&domain.name, &table.name, &column.name);
+        let message =
+            format!("cannot alter type \"{name}\" because column \"{table}.{column}\" uses it");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
     /// Fails if a value of a domain in a table is NULL.
-    fn refuse_nulls(&mut self, domain: Oid) -> Result<()> {
+    fn refuse_nulls(&mut self, domain: &Object) -> Result<()> {
+        self.refuse_inside(domain)?;
         let is_null = |value: Expr| Expr::IsNull(Box::new(value), false);
-        let found = self.column_with(domain, &is_null)?;
+        let found = self.column_with(domain.oid, &is_null)?;
         found.map_or(Ok(()), |(column, table)| {
             let message = format!("column \"{column}\" of table \"{table}\" contains null values");
             Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message))
@@ -131,7 +146,8 @@ impl Session {
     }
 
     /// Fails if a value of a domain in a table breaks a condition.
-    fn refuse_broken(&mut self, domain: Oid, condition: &str, value: &[Column]) -> Result<()> {
+    fn refuse_broken(&mut self, domain: &Object, condition: &str, value: &[Column]) -> Result<()> {
+        self.refuse_inside(domain)?;
         let condition = self.bound_check(condition, "", value)?;
         let is_broken = |value: Expr| {
             let mut condition = condition.clone();
@@ -140,7 +156,7 @@ impl Session {
             }
             Expr::IsTruth(Box::new(condition), Some(false), false)
         };
-        let found = self.column_with(domain, &is_broken)?;
+        let found = self.column_with(domain.oid, &is_broken)?;
         found.map_or(Ok(()), |(column, table)| {
             let message = format!(
                 "column \"{column}\" of table \"{table}\" contains values that violate the new constraint"
@@ -155,25 +171,13 @@ impl Session {
         domain: Oid,
         test: &dyn Fn(Expr) -> Expr,
     ) -> Result<Option<(String, String)>> {
-        let mut columns = Vec::new();
-        for object in self.catalog().objects() {
-            if let Body::Table(body) = &object.body
-                && body.lineage.scheme.is_none()
-            {
-                let places =
-                    (0..body.columns.len()).filter(|at| body.columns[*at].domain == Some(domain));
-                columns.extend(places.map(|at| {
-                    let column = &body.columns[at];
-                    let value = Expr::Column(at, column.data_type);
-                    (
-                        object.oid,
-                        value,
-                        (column.name.clone(), object.name.clone()),
-                    )
-                }));
-            }
-        }
-        for (table, value, names) in columns {
+        let columns = self.catalog();
+        let columns = columns.columns_where(&|(_, own)| own == Some(domain));
+        let columns = columns.into_iter().map(|(table, at, column)| {
+            let value = Expr::Column(at, column.data_type);
+            (table.oid, value, (column.name.clone(), table.name.clone()))
+        });
+        for (table, value, names) in columns.collect::<Vec<_>>() {
             if self.has_row(table, test(value))? {
                 return Ok(Some(names));
             }

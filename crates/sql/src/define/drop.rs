@@ -3,12 +3,14 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
-use crate::catalog::{Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_typed};
+use crate::catalog::{
+    Body, Catalog, Constraint, Names, Object, Oid, Rule, TableBody, is_of_type, is_typed,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::SessionNames;
-use crate::types::{Kind, Names as _, Type};
+use crate::types::Names as _;
 use sql_parse::{DropMissing, Path, object_name};
 use sqlparser::ast::{DropBehavior, DropDomain, ObjectName, ObjectType};
 use std::sync::Arc;
@@ -113,9 +115,11 @@ pub(super) fn label_of(names: &SessionNames, object: &Object) -> String {
     let (kind, name) = (object.kind_name(), names.visible_name(object));
     match &object.body {
         Body::Function(body) => {
-            let arguments = body.arguments.iter();
-            let types = arguments.map(|(_, data_type)| {
-                let of_user = names.type_name(data_type.kind);
+            let arguments = body.arguments.iter().enumerate();
+            let types = arguments.map(|(at, (_, data_type))| {
+                let domain = body.argument_domain(at);
+                let domain = domain.and_then(|oid| names.type_text(oid));
+                let of_user = domain.or_else(|| names.type_name(data_type.kind));
                 of_user.unwrap_or_else(|| data_type.to_string())
             });
             format!("{kind} {name}({})", types.collect::<Vec<_>>().join(","))
@@ -418,20 +422,16 @@ impl Session {
                         Dependent::Object(other.oid),
                     ));
                 }
-                Body::Domain(domain) if is_of(domain.base, oid) => {
+                Body::Domain(_) | Body::Composite(_) if other.is_made_of(oid) => {
                     let known = |(_, one): &(String, Dependent)| matches!(one, Dependent::Object(known) if *known == other.oid);
                     if !found.iter().any(known) {
                         let what = format!("type {}", other.name);
                         found.push((what, Dependent::Object(other.oid)));
                     }
                 }
-                Body::Composite(body) if body.fields.iter().any(|(_, one)| is_of(*one, oid)) => {
-                    let what = format!("type {}", other.name);
-                    found.push((what, Dependent::Object(other.oid)));
-                }
                 Body::Table(table) if other.oid != oid => {
                     for (at, column) in table.columns.iter().enumerate() {
-                        let is_user = is_of(column.data_type, oid) || column.domain == Some(oid);
+                        let is_user = is_of_type((column.data_type, column.domain), oid);
                         // A materialized view has the columns of its query.
                         let is_kept = || {
                             let is_key = self.is_partition_key(table, at, &other.name);
@@ -656,16 +656,4 @@ impl Dependent {
             Self::Index(..) | Self::Domain(_) => false,
         }
     }
-}
-
-/// Whether a type is one of users, or an array of them.
-fn is_of(data_type: Type, oid: Oid) -> bool {
-    let kind = data_type.kind;
-    [
-        Kind::Enum(oid),
-        Kind::EnumArray(oid),
-        Kind::Composite(oid),
-        Kind::CompositeArray(oid),
-    ]
-    .contains(&kind)
 }

@@ -4,10 +4,9 @@
 //! The names are looked up before one of them changes, and the text is written anew after it.
 
 use super::drop::{Dependent, label_of};
-use crate::catalog::{Body, Catalog, OWNER, Object, Oid, Origin, Rule, TableBody};
+use crate::catalog::{Body, Catalog, Kept, OWNER, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use crate::types::Type;
 use sql_bind::{Binder, Resolved, object_scope};
 use sql_parse::{LineIndex, stored_text};
 use sqlparser::ast::{Query, Statement};
@@ -16,64 +15,6 @@ use std::sync::Arc;
 /// An object with texts, and the names in them; none of a text that cannot be bound, which an
 /// earlier build may have left.
 pub(crate) type Reader = (Arc<Object>, Vec<Option<Resolved>>);
-
-/// The meaning of a text that the catalogue keeps.
-#[derive(Clone, Copy)]
-enum Kept {
-    /// A query.
-    Query,
-    /// An expression, as a value of a type if it is given.
-    Value(Option<Type>),
-}
-
-/// Visits the texts of an object that name others: a view's query, and expressions over the rows of
-/// a table, the values of a domain, or over nothing.
-fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String, Kept)) {
-    match &mut object.body {
-        Body::View(view) => visit(&mut view.query, Kept::Query),
-        Body::Domain(domain) => {
-            let default = domain.default.iter_mut();
-            default.for_each(|text| visit(text, Kept::Value(Some(domain.base))));
-            let checks = domain.checks.iter_mut();
-            checks.for_each(|(_, condition)| visit(condition, Kept::Value(None)));
-        }
-        Body::Function(function) => {
-            let types = function.arguments.iter().map(|(_, data_type)| *data_type);
-            let first = function.arguments.len() - function.defaults.len();
-            for (text, wanted) in function.defaults.iter_mut().zip(types.skip(first)) {
-                visit(text, Kept::Value(Some(wanted)));
-            }
-        }
-        Body::Table(table) => {
-            if let Some(view) = &mut table.materialized {
-                visit(&mut view.query, Kept::Query);
-            }
-            for column in &mut table.columns {
-                let wanted = Kept::Value(Some(column.data_type));
-                let default = column.default.iter_mut();
-                default.for_each(|text| visit(text, wanted));
-                if let Origin::Generated(value) = &mut column.origin {
-                    visit(value, wanted);
-                }
-            }
-            for constraint in &mut table.constraints {
-                if let Rule::Check { condition, .. } = &mut constraint.rule {
-                    visit(condition, Kept::Value(None));
-                }
-            }
-            let mut visit = |text: &mut String| visit(text, Kept::Value(None));
-            for form in &mut table.forms {
-                form.keys.iter_mut().for_each(&mut visit);
-                form.predicate.iter_mut().for_each(&mut visit);
-            }
-            let hidden = table.hidden.iter_mut();
-            hidden.for_each(|hidden| hidden.value.iter_mut().for_each(&mut visit));
-            let scheme = table.lineage.scheme.iter_mut();
-            scheme.for_each(|scheme| scheme.keys.iter_mut().for_each(&mut visit));
-        }
-        _ => {}
-    }
-}
 
 /// Parts of a table whose texts `calls` tells of.
 fn users_in_table(
@@ -152,7 +93,7 @@ impl Session {
         }
         let known = object.clone();
         let names = &self.environment.names;
-        each_text(object, &mut |text, wanted| {
+        object.each_text(&mut |text, wanted| {
             if let Ok(resolved) = self.resolved_in(&known, (text, wanted)) {
                 *text = resolved.text(names);
             }
@@ -197,7 +138,7 @@ impl Session {
     /// Relations, functions and types that the texts of an object name.
     pub(super) fn named_in_texts(&self, object: &Object) -> Vec<Oid> {
         let mut named = Vec::new();
-        each_text(&mut object.clone(), &mut |text, kept| {
+        object.clone().each_text(&mut |text, kept| {
             let resolved = self.resolved_in(object, (text, kept));
             named.extend(resolved.iter().flat_map(Resolved::objects));
         });
@@ -212,7 +153,7 @@ impl Session {
         let objects = objects.filter(|object| !self.is_others(object.namespace));
         for object in objects.filter(|object| reads(object)) {
             let mut texts = Vec::new();
-            each_text(&mut Object::clone(object), &mut |text, wanted| {
+            Object::clone(object).each_text(&mut |text, wanted| {
                 texts.push(self.resolved_in(object, (text, wanted)).ok());
             });
             if texts.iter().any(Option::is_some) {
@@ -283,7 +224,7 @@ impl Session {
             };
             let (mut object, names) = (Object::clone(object), &self.environment.names);
             let (mut resolved, mut is_other) = (resolved.iter(), false);
-            each_text(&mut object, &mut |text, _| {
+            object.each_text(&mut |text, _| {
                 let resolved = resolved.next().and_then(Option::as_ref);
                 let new = resolved.map(|resolved| resolved.text(names));
                 if let Some(new) = new.filter(|new| *new != *text) {

@@ -316,9 +316,17 @@ impl Session {
         (above, added): (&TableBody, &Constraint),
     ) -> Result<()> {
         let mut object = self.altered(oid)?;
+        let heir = object.name.clone();
         let body = table_body(&mut object)?;
         let mut constraints = body.constraints.iter();
-        if constraints.any(|own| is_same((body, own), (above, added))) {
+        if let Some(own) = constraints.find(|own| is_same((body, own), (above, added))) {
+            if body.alone.contains(&own.oid) {
+                let message = format!(
+                    "constraint \"{}\" conflicts with non-inherited constraint on relation \"{}\"",
+                    own.name, heir
+                );
+                return Err(SqlError::new(SqlState("42P17"), message));
+            }
             if let Rule::Check { .. } = added.rule {
                 let name = &added.name;
                 let message = format!("merging constraint \"{name}\" with inherited definition");
@@ -391,6 +399,14 @@ fn for_heir(
 ) -> Option<AlterTableOperation> {
     let mut operation = operation.copied();
     match &mut operation {
+        AlterTableOperation::AddColumn { column_def, .. } => {
+            let is_alone = |option: &ColumnOption| matches!(option, ColumnOption::Check(check) if check.no_inherit);
+            column_def.options.retain(|one| !is_alone(&one.option));
+        }
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::Check(check),
+            ..
+        } if check.no_inherit => return None,
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::Check(check),
             ..

@@ -5,7 +5,6 @@
 //! texts. Arrays of an enum, and rows with a field of it, are kept with the labels themselves, so
 //! the tables of such columns are written anew. The earlier label is read as the new one meanwhile.
 
-use super::alter::has_inside;
 use crate::catalog::{Body, Catalog, Object, Oid, PartitionBound, RangeEnd, Rule};
 use crate::error::Result;
 use crate::session::Session;
@@ -146,6 +145,6 @@ impl Session {
 
 /// Whether values of a kind are kept with labels of an enum.
 fn keeps(catalog: &Catalog, kind: Kind, of: Oid) -> bool {
-    let is_label = |kind: Kind| [Kind::Enum(of), Kind::EnumArray(of)].contains(&kind);
-    kind == Kind::EnumArray(of) || has_inside(catalog, kind, &is_label)
+    let typed = (kind.plain(), None);
+    catalog.has_inside(typed, &|(one, _)| one.kind == Kind::Enum(of))
 }

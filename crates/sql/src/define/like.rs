@@ -3,7 +3,7 @@
 //! NOT NULL always comes with a column; defaults, checks, generated values, identities, indexes and
 //! comments come if the options say so.
 
-use super::column::{NewColumn, Written, WrittenKey};
+use super::column::{NewColumn, Written, WrittenCheck, WrittenKey};
 use crate::catalog::{
     Body, Column, Constraint, Deferral, Oid, Origin, Privilege, Rule, SequenceBody, TableBody,
 };
@@ -97,7 +97,11 @@ impl Session {
                 if let Rule::Check { condition } = &constraint.rule {
                     let condition = parse_expression(condition)?;
                     let name = Some(constraint.name.clone());
-                    written.checks.push((name, condition));
+                    written.checks.push(WrittenCheck {
+                        name,
+                        condition,
+                        is_alone: body.alone.contains(&constraint.oid),
+                    });
                 }
             }
         }

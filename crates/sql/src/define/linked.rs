@@ -97,7 +97,9 @@ impl Session {
                 );
                 Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
             }
-            TableConstraint::Check(_) if !self.catalog().heirs(oid).is_empty() => {
+            TableConstraint::Check(check)
+                if !check.no_inherit && !self.catalog().heirs(oid).is_empty() =>
+            {
                 let message = "constraint must be added to child tables too";
                 Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
             }

@@ -3,7 +3,7 @@
 //!
 //! A new partition must not take what another one takes, nor what the default one has already.
 
-use super::column::{Written, without_collation};
+use super::column::{Written, WrittenCheck, without_collation};
 use super::immutable::Mutable;
 use super::like::keys_like;
 use super::temporary::Descent;
@@ -98,11 +98,16 @@ impl Session {
                 }
             }
             for constraint in &body.constraints {
-                if let Rule::Check { condition } = &constraint.rule {
+                if let Rule::Check { condition } = &constraint.rule
+                    && !body.alone.contains(&constraint.oid)
+                {
                     let name = Some(constraint.name.clone());
-                    if !written.checks.iter().any(|(own, _)| *own == name) {
-                        let condition = parse_expression(condition)?;
-                        written.checks.push((name, condition));
+                    if !written.checks.iter().any(|own| own.name == name) {
+                        written.checks.push(WrittenCheck {
+                            name,
+                            condition: parse_expression(condition)?,
+                            is_alone: false,
+                        });
                     }
                 }
             }
@@ -475,7 +480,7 @@ impl Session {
         }
         self.check_descent_lasts(child.namespace, &above, Descent::Attached)?;
         self.refuse_circle(&above, &child)?;
-        self.check_heir(body, &child)?;
+        body.check_heir(&child.name, body_of(&child)?)?;
         if let Some(extra) = own
             .columns
             .iter()
@@ -514,44 +519,6 @@ impl Session {
         self.check_new_partition(child.oid)
     }
 
-    /// Fails unless a table has the columns and checks of a table above.
-    fn check_heir(&self, body: &TableBody, child: &Object) -> Result<()> {
-        let own = body_of(child)?;
-        let mismatch = |message| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
-        for column in &body.columns {
-            let Some(at) = own.column(&column.name) else {
-                return mismatch(format!("child table is missing column \"{}\"", column.name));
-            };
-            if own.columns[at].data_type != column.data_type {
-                return mismatch(format!(
-                    "child table \"{}\" has different type for column \"{}\"",
-                    child.name, column.name
-                ));
-            }
-            if column.not_null && !own.columns[at].not_null {
-                return mismatch(format!(
-                    "column \"{}\" in child table must be marked NOT NULL",
-                    column.name
-                ));
-            }
-        }
-        for constraint in &body.constraints {
-            let is_check = matches!(constraint.rule, Rule::Check { .. });
-            if is_check
-                && !own
-                    .constraints
-                    .iter()
-                    .any(|other| other.name == constraint.name)
-            {
-                return mismatch(format!(
-                    "child table is missing constraint \"{}\"",
-                    constraint.name
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// `INHERIT`.
     pub(super) fn inherit(&mut self, oid: Oid, parent: &ObjectName) -> Result<()> {
         let above = self.named_table(parent)?;
@@ -570,7 +537,7 @@ impl Session {
         }
         self.check_descent_lasts(child.namespace, &above, Descent::Inherits)?;
         self.refuse_circle(&above, &child)?;
-        self.check_heir(body_of(&above)?, &child)?;
+        body_of(&above)?.check_heir(&child.name, body_of(&child)?)?;
         for column in &body_of(&above)?.columns {
             let is_local = self.parents_with(&child, &column.name) == 0;
             if let Body::Table(body) = &mut child.body

@@ -3,7 +3,9 @@
 //! Rows of a table without a primary key have a hidden number. The table below has the name of the
 //! table where that is free, so the typed interface finds it.
 
-use super::column::{CHECK, Written, WrittenKey, add_constraint, deferral_of, refuse_system_name};
+use super::column::{
+    CHECK, Written, WrittenCheck, WrittenKey, add_constraint, deferral_of, refuse_system_name,
+};
 use super::constraint::{refuse_taken, relation_exists};
 use super::immutable::Mutable;
 use super::reference::check_reference;
@@ -71,6 +73,9 @@ pub(super) fn create(
     let oid = session.sql.next_oid(1);
     let parents = session.parents_of(create, namespace)?;
     let (columns, written) = session.written_columns(create, (oid, namespace, &name), &parents)?;
+    if create.partition_by.is_some() {
+        written.refuse_alone(&name)?;
+    }
     let scheme = match &create.partition_by {
         Some(tree) => Some(session.scheme(tree, &name, &columns)?),
         None => None,
@@ -140,7 +145,7 @@ impl Session {
         for constraint in &create.constraints {
             add_constraint(&mut written, constraint)?;
         }
-        written.merge_checks()?;
+        written.merge_checks(name)?;
         written.merge_keys();
         for (mut object, column) in sequences {
             if let Body::Sequence(sequence) = &mut object.body {
@@ -171,10 +176,10 @@ impl Session {
             &mut body,
             &mut names,
         )?;
-        for (own, condition) in &written.checks {
-            let check = (own.clone(), condition);
+        for check in &written.checks {
             let is_copy = written.has_copies;
             let constraint = self.check_constraint(check, (name, &columns), is_copy, &mut names)?;
+            body.alone.extend(check.is_alone.then_some(constraint.oid));
             body.constraints.push(constraint);
         }
         for column in &columns {
@@ -209,15 +214,16 @@ impl Session {
         self.put(object, Some(handle))
     }
 
-    /// A check as it is written: its name if it has one, and the condition.
+    /// A check that is written.
     pub(super) fn check_constraint(
         &mut self,
-        (own, condition): (Option<String>, &sqlparser::ast::Expr),
+        check: &WrittenCheck,
         (table, columns): (&str, &[Column]),
         has_copies: bool,
         taken: &mut Vec<String>,
     ) -> Result<Constraint> {
-        let text = self.kept_text(condition, CHECK)?;
+        let text = self.kept_text(&check.condition, CHECK)?;
+        let own = check.name.clone();
         let wanted = Some((Kind::Bool.plain(), "CHECK"));
         let read = self.check_text(&text, (table, columns), wanted, has_copies)?;
         // One that reads a single column has the column's name, wherever it is written.

@@ -8,7 +8,6 @@ use super::materialized::materialized;
 use crate::catalog::{Body, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use crate::types::{Kind, Type};
 
 /// The way in which a table gets another one above it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,9 +76,8 @@ impl Session {
         if !has_temporary || self.is_of_session(object.namespace) {
             return Ok(());
         }
-        let named = named_objects(object)
-            .into_iter()
-            .chain(self.named_in_texts(object));
+        let named = object.named().into_iter();
+        let named = named.chain(self.named_in_texts(object));
         let mut named = named.filter_map(|oid| catalog.object(oid));
         let Some(found) = named.find(|found| self.is_of_session(found.namespace)) else {
             return Ok(());
@@ -99,42 +97,5 @@ impl Session {
     /// Whether a schema is that of a session's temporary objects, of this one or another.
     fn is_of_session(&self, namespace: Oid) -> bool {
         self.is_temporary(namespace) || self.is_others(namespace)
-    }
-}
-
-/// Types and relations that an object names by their numbers.
-fn named_objects(object: &Object) -> Vec<Oid> {
-    let (mut named, mut types) = (Vec::new(), Vec::new());
-    match &object.body {
-        Body::Table(table) => {
-            let columns = table.columns.iter();
-            types.extend(columns.clone().map(|column| column.data_type));
-            named.extend(columns.filter_map(|column| column.domain));
-            let view = table.materialized.iter();
-            named.extend(view.flat_map(|view| &view.reads));
-        }
-        Body::View(view) => named.extend(&view.reads),
-        Body::Domain(domain) => types.push(domain.base),
-        Body::Composite(body) => types.extend(body.fields.iter().map(|(_, data_type)| *data_type)),
-        Body::Function(function) => {
-            let arguments = function.arguments.iter().map(|(_, data_type)| *data_type);
-            let columns = function.columns.iter().map(|(_, data_type)| *data_type);
-            types.extend(arguments.chain(columns).chain([function.result]));
-            named.extend(function.domains.iter().copied().filter(|oid| *oid != 0));
-        }
-        _ => {}
-    }
-    named.extend(types.into_iter().filter_map(of_user));
-    named
-}
-
-/// The number of a type that users have defined, or of the one that its elements have.
-fn of_user(data_type: Type) -> Option<Oid> {
-    match data_type.kind {
-        Kind::Enum(oid)
-        | Kind::EnumArray(oid)
-        | Kind::Composite(oid)
-        | Kind::CompositeArray(oid) => Some(oid),
-        _ => None,
     }
 }

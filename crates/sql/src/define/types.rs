@@ -4,7 +4,7 @@
 //! conditions of the domain that it is made of, followed by its own.
 
 use super::column::DEFAULT;
-use crate::catalog::{Body, CompositeBody, DomainBody, EnumBody, Names, Object, Oid};
+use crate::catalog::{Body, CompositeBody, DomainBody, EnumBody, Names, Object, Oid, domain_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -67,6 +67,7 @@ fn create_composite(
     session.begin_definition()?;
     let (namespace, name) = session.new_type_name(name)?;
     let mut fields: Vec<(String, Type)> = Vec::with_capacity(attributes.len());
+    let mut domains = Vec::with_capacity(attributes.len());
     for attribute in attributes {
         let field = ident_text(&attribute.name);
         if fields.iter().any(|(known, _)| *known == field) {
@@ -76,6 +77,10 @@ fn create_composite(
         let found = type_named(&session.environment.names, &attribute.data_type)?;
         storage::column_type(found.data_type)?;
         fields.push((field, found.data_type));
+        domains.push(found.domain.unwrap_or_default());
+    }
+    if domains.iter().all(|domain| *domain == 0) {
+        domains.clear();
     }
     let object = Object {
         oid: session.sql.next_oid(1),
@@ -85,6 +90,7 @@ fn create_composite(
         body: Body::Composite(CompositeBody {
             fields,
             comments: Vec::new(),
+            domains,
         }),
     };
     session.put(object, None)?;
@@ -188,6 +194,7 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         checks: Vec::new(),
         unproven: Vec::new(),
         comments: Vec::new(),
+        elements: base.domain.filter(|number| *number != domain_of(*number)),
     };
     if let Some(parent) = base.domain.and_then(|oid| session.catalog().object(oid))
         && let Body::Domain(parent) = &parent.body

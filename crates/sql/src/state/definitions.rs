@@ -6,7 +6,7 @@
 
 use crate::catalog::{
     Action, Body, Column, Deferral, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
-    typed_by_oid,
+    domain_of, typed_by_oid,
 };
 use crate::error::Result;
 use crate::plan::Expr;
@@ -67,7 +67,11 @@ impl Definitions<'_> {
                 let columns = with_included(table, &list(table, columns), included);
                 format!("UNIQUE {nulls}{columns}")
             }
-            Rule::Check { condition } => check_of(&self.check(object, condition)),
+            Rule::Check { condition } => {
+                let is_alone = table.alone.contains(&constraint.oid);
+                let alone = if is_alone { " NO INHERIT" } else { "" };
+                check_of(&self.check(object, condition)) + alone
+            }
             Rule::Foreign(foreign) => self.reference(table, foreign),
         };
         let deferral = match constraint.rule.deferral() {
@@ -284,9 +288,14 @@ impl Definitions<'_> {
     ) -> Result<String> {
         let (columns, calls) = row;
         let call_text = |call: &KeptCall| {
+            let arguments = self.with_printer(row, &|printer| printer.arguments(&call.arguments));
+            if self.names.catalog.below(domain_of(call.function)).is_some() {
+                let domain = self.names.type_text(call.function);
+                let (value, domain) = (arguments.unwrap_or_default(), domain.unwrap_or_default());
+                return format!("({value})::{domain}");
+            }
             let function = self.names.catalog.object(call.function);
             let name = function.map(|function| self.names.visible_name(function));
-            let arguments = self.with_printer(row, &|printer| printer.arguments(&call.arguments));
             format!(
                 "{}({})",
                 name.unwrap_or_default(),

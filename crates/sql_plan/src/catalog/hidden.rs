@@ -157,9 +157,13 @@ impl TableBody {
             writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
             writer.flag(view.is_populated);
         });
-        // Tables without such columns are written as by earlier builds.
-        if !self.local.is_empty() {
+        let alone: Vec<Oid> = self.alone.iter().copied().filter(is_there).collect();
+        // Tables without such columns and checks are written as by earlier builds.
+        if !self.local.is_empty() || !alone.is_empty() {
             write_positions(writer, &self.local);
+        }
+        if !alone.is_empty() {
+            writer.list(&alone, |writer, oid| writer.number((*oid).into()));
         }
     }
 
@@ -186,6 +190,7 @@ impl TableBody {
         if !reader.is_at_end() {
             self.local = read_positions(reader)?;
         }
+        self.alone = reader.rest(Reader::integer)?;
         Ok(())
     }
 }

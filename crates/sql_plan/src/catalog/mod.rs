@@ -8,6 +8,7 @@
 mod access;
 mod constraint;
 mod defaults;
+mod domains;
 mod fields;
 mod grants;
 mod hidden;
@@ -22,11 +23,13 @@ mod routine;
 pub mod row_places;
 pub mod sequence;
 pub mod store;
+mod texts;
 mod typed;
 
 pub use access::{Attribute, DATABASE_OWNER_NAME, OWNER_NAME, RoleBody};
 pub use constraint::{Action, Constraint, Deferral, Foreign, Rule};
 pub use defaults::{Defaults, DefaultsBody};
+pub use domains::{Typed, is_of_type};
 pub use grants::{AccessBody, Grant, Privilege, RolesOf, initial, privileges_of_kind};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
@@ -35,13 +38,14 @@ pub use object::{
 };
 pub use oid::{
     DATABASE, DATABASE_OWNER, EVERYONE, FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid,
-    PG_CATALOG, PUBLIC,
+    PG_CATALOG, PUBLIC, array_of, domain_of,
 };
 pub use predefined::{
     CHECKPOINT, PREDEFINED, READ_ALL_SETTINGS, READ_ALL_STATS, SIGNAL_BACKEND,
     memberships_from_the_beginning, predefined_name,
 };
 pub use routine::FunctionBody;
+pub use texts::Kept;
 pub use typed::{is_typed, typed_by_name, typed_by_oid, typed_table};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -95,6 +95,8 @@ pub struct TableBody {
     pub materialized: Option<Materialized>,
     /// Positions of columns that are its own, although tables above have them too.
     pub local: Vec<usize>,
+    /// Checks that tables below do not have (`NO INHERIT`).
+    pub alone: Vec<Oid>,
 }
 
 /// The query of a materialized view.
@@ -146,7 +148,7 @@ pub struct Column {
     pub default: Option<String>,
     /// The source of its values.
     pub origin: Origin,
-    /// The domain that is its type, if one is.
+    /// The domain that is its type, or the [`array_of`](super::array_of) of its elements' domain.
     pub domain: Option<Oid>,
     /// The text of `COMMENT ON`.
     pub comment: Option<String>,
@@ -315,6 +317,8 @@ pub struct DomainBody {
     pub unproven: Vec<String>,
     /// Comments on checks, by their positions.
     pub comments: PartComments,
+    /// The [`array_of`](super::array_of) of the domain that elements of the type below are of.
+    pub elements: Option<Oid>,
 }
 
 impl DomainBody {
@@ -336,6 +340,16 @@ pub struct CompositeBody {
     pub fields: Vec<(String, Type)>,
     /// Comments on fields, by their positions.
     pub comments: PartComments,
+    /// The domains of the fields, as columns have them; 0 for none. The list is empty if there are
+    /// none at all.
+    pub domains: Vec<Oid>,
+}
+
+impl CompositeBody {
+    /// The domain that a field is of, by its position.
+    pub fn field_domain(&self, at: usize) -> Option<Oid> {
+        self.domains.get(at).copied().filter(|domain| *domain != 0)
+    }
 }
 
 /// Comments on parts of an object, by their positions.
@@ -498,8 +512,12 @@ impl Object {
                     writer.text(name);
                     write_type(writer, data_type);
                 });
-                if !body.comments.is_empty() {
+                // Types without domains are written as by earlier builds.
+                if !body.comments.is_empty() || !body.domains.is_empty() {
                     write_comments(&mut writer, &body.comments);
+                }
+                if !body.domains.is_empty() {
+                    writer.list(&body.domains, |writer, oid| writer.number((*oid).into()));
                 }
             }
             Body::Enum(body) => {
@@ -514,9 +532,13 @@ impl Object {
                     writer.text(name);
                     writer.text(condition);
                 });
-                if !domain.unproven.is_empty() || !domain.comments.is_empty() {
+                let has_more = !domain.comments.is_empty() || domain.elements.is_some();
+                if !domain.unproven.is_empty() || has_more {
                     writer.list(&domain.unproven, |writer, name| writer.text(name));
                     write_comments(&mut writer, &domain.comments);
+                }
+                if let Some(elements) = domain.elements {
+                    writer.list(&[elements], |writer, oid| writer.number((*oid).into()));
                 }
             }
         }
@@ -551,6 +573,7 @@ impl Object {
             10 => Body::Composite(CompositeBody {
                 fields: reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?,
                 comments: read_comments(reader)?,
+                domains: reader.rest(Reader::integer)?,
             }),
             5 => {
                 let labels = reader.list(Reader::text)?;
@@ -569,6 +592,7 @@ impl Object {
                 checks: reader.list(|reader| Ok((reader.text()?, reader.text()?)))?,
                 unproven: reader.rest(Reader::text)?,
                 comments: read_comments(reader)?,
+                elements: reader.rest(Reader::integer)?.pop(),
             }),
             _ => return Err(reader.damaged()),
         };
@@ -600,6 +624,7 @@ impl TableBody {
             alike: Vec::new(),
             materialized: None,
             local: Vec::new(),
+            alone: Vec::new(),
         }
     }
 

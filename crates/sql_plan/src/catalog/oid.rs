@@ -2,6 +2,8 @@
 //!
 //! Objects of users begin at [`FIRST_OID`], as in PostgreSQL, so no number below it is given again.
 
+use crate::types::kind::ARRAY_OF_ROWS;
+
 /// The number of an object.
 pub type Oid = u32;
 
@@ -23,3 +25,13 @@ pub const EVERYONE: Oid = 0;
 pub const DATABASE: Oid = 5;
 /// Objects of users have this number or a higher one.
 pub const FIRST_OID: Oid = 16_384;
+
+/// The number of the arrays of a domain.
+pub const fn array_of(domain: Oid) -> Oid {
+    domain | ARRAY_OF_ROWS
+}
+
+/// The domain of a number that stands beside a type: itself, or that of the elements.
+pub const fn domain_of(number: Oid) -> Oid {
+    number & !ARRAY_OF_ROWS
+}

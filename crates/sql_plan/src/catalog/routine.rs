@@ -3,8 +3,8 @@
 //! A function has a body of one query. Several functions may have one name, so the name of a
 //! function among the objects ends with the types of its arguments.
 
-use super::Oid;
 use super::fields::{read_type, write_type};
+use super::{Oid, domain_of};
 use crate::error::Result;
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type};
@@ -30,8 +30,8 @@ pub struct FunctionBody {
     pub volatility: Volatility,
     /// The query, whose parameters are the arguments.
     pub query: String,
-    /// The domains of the arguments, and then of the result or of the columns; 0 for none. The
-    /// list is empty if there are none at all.
+    /// The domains of the arguments, and then of the result or of the columns, as columns of tables
+    /// have them; 0 for none. The list is empty if there are none at all.
     pub domains: Vec<Oid>,
 }
 
@@ -64,7 +64,8 @@ impl FunctionBody {
         let arguments = self.arguments.iter().map(|(_, one)| one);
         let columns = self.columns.iter().map(|(_, one)| one);
         let mut types = arguments.chain(columns).chain([&self.result]);
-        self.domains.contains(&oid)
+        let mut domains = self.domains.iter();
+        domains.any(|own| *own != 0 && domain_of(*own) == oid)
             || types.any(|one| {
                 let element = one.kind.element().map(Kind::oid);
                 one.kind.oid() == oid || element == Some(oid)

@@ -173,6 +173,7 @@ fn table_constraint(
     let parent = parent.map_or(0, |(_, above)| above.oid);
     let deferral = constraint.rule.deferral();
     let is_proven = !table.unproven.contains(&constraint.oid);
+    let is_alone = condition.is_none() || table.alone.contains(&constraint.oid);
     let full = foreign.map_or(" ", |foreign| if foreign.is_full { "f" } else { "s" });
     rows.push([
         ("oid", Datum::Oid(constraint.oid)),
@@ -191,10 +192,7 @@ fn table_constraint(
         ("confupdtype", action(|foreign| foreign.on_update)),
         ("confdeltype", action(|foreign| foreign.on_delete)),
         ("confmatchtype", text(full)),
-        (
-            "connoinherit",
-            flag(!matches!(constraint.rule, Rule::Check { .. })),
-        ),
+        ("connoinherit", flag(is_alone)),
         ("conkey", positions(&keys)),
         (
             "confkey",

@@ -7,7 +7,7 @@ use super::rows::{
     CLASS, CONSTRAINT, DEFAULT, PROC, REWRITE, Rows, Sources, TYPE, default_oid, domain_check_oid,
     text,
 };
-use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, is_typed};
+use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, domain_of, is_typed};
 use crate::error::Result;
 use crate::types::{Datum, Kind, Type};
 use sql_bind::{Binder, Resolved, object_scope};
@@ -29,7 +29,8 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
     match &object.body {
         Body::Table(table) => {
             for (at, column) in table.columns.iter().enumerate() {
-                let typed = column.domain.or_else(|| defined(column.data_type));
+                let domain = column.domain.map(domain_of);
+                let typed = domain.or_else(|| defined(column.data_type));
                 add((CLASS, oid, at as i32 + 1), typed.into_iter().collect());
                 let texts = column
                     .expression()
@@ -51,8 +52,9 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
         }
         Body::View(ViewBody { reads, .. }) => add((REWRITE, oid, 0), reads.clone()),
         Body::Domain(domain) => {
-            let base = defined(domain.base).into_iter().collect();
-            add((TYPE, oid, 0), base);
+            let elements = domain.elements.map(domain_of);
+            let base = elements.or_else(|| defined(domain.base));
+            add((TYPE, oid, 0), base.into_iter().collect());
             let default = domain.default.iter().flat_map(named).collect();
             add((TYPE, oid, 0), default);
             for (at, (_, condition)) in domain.checks.iter().enumerate() {
@@ -61,18 +63,16 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
         }
         Body::Composite(body) => {
             for (at, (_, data_type)) in body.fields.iter().enumerate() {
-                let needed = defined(*data_type).into_iter().collect();
-                add((CLASS, oid, at as i32 + 1), needed);
+                let domain = body.field_domain(at).map(domain_of);
+                let needed = domain.or_else(|| defined(*data_type));
+                add((CLASS, oid, at as i32 + 1), needed.into_iter().collect());
             }
         }
         Body::Function(function) => {
             let arguments = function.arguments.iter().map(|(_, data_type)| *data_type);
             let types = arguments.chain([function.result]);
-            let domains = function
-                .domains
-                .iter()
-                .copied()
-                .filter(|domain| *domain != 0);
+            let domains = function.domains.iter().filter(|domain| **domain != 0);
+            let domains = domains.map(|domain| domain_of(*domain));
             let needed = types.filter_map(defined).chain(domains);
             add((PROC, oid, 0), needed.collect());
             let defaults = function.defaults.iter().flat_map(named).collect();

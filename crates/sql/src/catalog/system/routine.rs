@@ -7,7 +7,7 @@ use crate::catalog::Oid;
 use crate::error::Result;
 use crate::types::cast::CastContext;
 use crate::types::function::{Body, Function, Volatility};
-use crate::types::{Datum, Kind, operator};
+use crate::types::{Datum, Kind, Type, operator};
 use sql_bind::system;
 
 pub(super) const MAKERS: &[Maker] = &[
@@ -76,8 +76,10 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
         let crate::catalog::Body::Function(body) = &object.body else {
             continue;
         };
-        let arguments = body.arguments.iter();
-        let kinds = arguments.map(|(_, data_type)| Datum::Oid(data_type.kind.oid()));
+        // A domain has a number of its own.
+        let number = |at: usize, one: &Type| body.argument_domain(at).unwrap_or(one.kind.oid());
+        let kinds = body.arguments.iter().enumerate();
+        let kinds = kinds.map(|(at, (_, one))| Datum::Oid(number(at, one)));
         let columns = body.columns.iter();
         let columns = columns.map(|(name, one)| (Some(name.as_str()), one));
         let arguments = body
@@ -93,13 +95,18 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
             true => text("i"),
             false => text("t"),
         });
-        let types = all.iter().map(|(_, one)| Datum::Oid(one.kind.oid()));
+        let types = all.iter().enumerate();
+        let types = types.map(|(at, (_, one))| Datum::Oid(number(at, one)));
         let given = all.iter().map(|(name, _)| *name);
         let names = if given.clone().flatten().next().is_none() {
             Datum::Null
         } else {
             let given = given.map(|name| text(name.unwrap_or_default()));
             array(Kind::Text, given)
+        };
+        let result = match body.columns.is_empty() {
+            true => number(body.arguments.len(), &body.result),
+            false => body.result.kind.oid(),
         };
         rows.push([
             ("oid", Datum::Oid(object.oid)),
@@ -131,7 +138,7 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
                     defaults => text(defaults.join(", ")),
                 },
             ),
-            ("prorettype", Datum::Oid(body.result.kind.oid())),
+            ("prorettype", Datum::Oid(result)),
             ("proargtypes", vector(Kind::Oid, kinds)),
             ("prosrc", text(&body.query)),
         ]);

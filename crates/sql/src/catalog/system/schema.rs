@@ -12,7 +12,7 @@ use super::rows::{
 use super::types::storage_of;
 use crate::catalog::{
     Body, Column, DATABASE, DATABASE_OWNER_NAME, Index, Object, Oid, Origin, PUBLIC,
-    PartitionBound, Rule, TableBody, ViewBody, typed_table,
+    PartitionBound, Rule, TableBody, Typed, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::{Definitions, distinct_names};
@@ -434,7 +434,8 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             }
             Body::Composite(body) => {
                 for (at, (name, data_type)) in body.fields.iter().enumerate() {
-                    attribute((object.oid, at), name, *data_type, rows);
+                    let typed = (*data_type, body.field_domain(at));
+                    typed_attribute((object.oid, at), name, typed, rows);
                 }
             }
             Body::Sequence(_) => {
@@ -475,21 +476,43 @@ fn index_attributes(table: &TableBody, index: &Index, rows: &mut Rows<'_>) {
 }
 
 /// A column without anything of its own.
-fn attribute((relation, at): (Oid, usize), name: &str, data_type: Type, rows: &mut Rows<'_>) {
+fn attribute(place: (Oid, usize), name: &str, data_type: Type, rows: &mut Rows<'_>) {
+    typed_attribute(place, name, (data_type, None), rows);
+}
+
+/// The same, where the column may be of a domain.
+fn typed_attribute(
+    (relation, at): (Oid, usize),
+    name: &str,
+    (data_type, domain): Typed,
+    rows: &mut Rows<'_>,
+) {
     let storage = storage_of(data_type.kind);
+    let (typed, modifier) = shown_type((data_type, domain));
     rows.push([
         ("attrelid", Datum::Oid(relation)),
         ("attname", text(name)),
-        ("atttypid", Datum::Oid(data_type.kind.oid())),
+        ("atttypid", typed),
         ("attlen", Datum::Int2(data_type.kind.length())),
         ("attnum", small(at + 1)),
-        ("atttypmod", Datum::Int4(data_type.modifier)),
+        ("atttypmod", modifier),
         ("attndims", Datum::Int4(data_type.kind.is_array().into())),
         ("attbyval", flag(storage.by_value)),
         ("attalign", text(storage.align)),
         ("attstorage", text(storage.place)),
         ("attcollation", Datum::Oid(storage.collation)),
     ]);
+}
+
+/// The number and the modifier of a type: a domain has its own.
+fn shown_type((data_type, domain): Typed) -> (Datum, Datum) {
+    match domain {
+        Some(domain) => (Datum::Oid(domain), Datum::Int4(-1)),
+        None => (
+            Datum::Oid(data_type.kind.oid()),
+            Datum::Int4(data_type.modifier),
+        ),
+    }
 }
 
 /// The tables that a table inherits from.
@@ -519,21 +542,14 @@ fn table_attribute(
     };
     let data_type = column.data_type;
     let storage = storage_of(data_type.kind);
-    let modifier = if column.domain.is_some() {
-        -1
-    } else {
-        data_type.modifier
-    };
+    let (typed, modifier) = shown_type((data_type, column.domain));
     rows.push([
         ("attrelid", Datum::Oid(relation)),
         ("attname", text(&column.name)),
-        (
-            "atttypid",
-            Datum::Oid(column.domain.unwrap_or(data_type.kind.oid())),
-        ),
+        ("atttypid", typed),
         ("attlen", Datum::Int2(data_type.kind.length())),
         ("attnum", small(at + 1)),
-        ("atttypmod", Datum::Int4(modifier)),
+        ("atttypmod", modifier),
         ("attndims", Datum::Int4(data_type.kind.is_array().into())),
         ("attbyval", flag(storage.by_value)),
         ("attalign", text(storage.align)),

@@ -4,7 +4,7 @@
 //! drivers keep tables of them. The type of a relation's rows has the number of the relation.
 
 use super::rows::{Maker, Rows, Sources, flag, text};
-use crate::catalog::{Body, Object, Oid};
+use crate::catalog::{Body, Object, Oid, array_of};
 use crate::error::Result;
 use crate::types::kind::Category;
 use crate::types::kind::KINDS;
@@ -204,7 +204,7 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     },
                     rows,
                 );
-                push_array(from, &object, array, rows);
+                push_array(from, &object, (array.oid(), array), rows);
             }
             Body::Domain(_) => domain(from, &object, rows),
             Body::Table(_) | Body::View(_) | Body::Composite(_) => composite(from, &object, rows),
@@ -257,12 +257,20 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
     let Body::Domain(domain) = &object.body else {
         return;
     };
-    let kind = domain.base.kind;
+    let (kind, mut modifier) = (domain.base.kind, domain.base.modifier);
+    if domain.elements.is_some() {
+        modifier = -1;
+    }
     let storage = storage_of(kind);
     let [_, output, _, send] = input_output(kind);
     let default = domain.default.as_ref();
     let default = default.map(|default| from.definitions().value(default, domain.base));
     let default = default.map_or(Datum::Null, text);
+    let array = kind.array().map(|array| (array_of(object.oid), array));
+    if let Some(array) = array {
+        push_array(from, object, array, rows);
+    }
+    let below = domain.elements.unwrap_or(kind.oid());
     rows.push([
         ("oid", Datum::Oid(object.oid)),
         ("typname", text(&object.name)),
@@ -270,6 +278,7 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
         ("typowner", from.owner(object)),
         ("typlen", Datum::Int2(kind.length())),
         ("typbyval", flag(storage.by_value)),
+        ("typarray", Datum::Oid(array.map_or(0, |(oid, _)| oid))),
         ("typtype", text("d")),
         ("typcategory", text(category_letter(kind.category()))),
         ("typinput", Datum::Oid(named_oid("domain_in"))),
@@ -279,8 +288,8 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
         ("typalign", text(storage.align)),
         ("typstorage", text(storage.place)),
         ("typnotnull", flag(domain.not_null)),
-        ("typbasetype", Datum::Oid(kind.oid())),
-        ("typtypmod", Datum::Int4(domain.base.modifier)),
+        ("typbasetype", Datum::Oid(below)),
+        ("typtypmod", Datum::Int4(modifier)),
         ("typcollation", Datum::Oid(storage.collation)),
         ("typdefaultbin", default.clone()),
         ("typdefault", default),
@@ -288,10 +297,10 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
 }
 
 /// The type of arrays of a type.
-fn push_array(from: &Sources<'_>, object: &Object, array: Kind, rows: &mut Rows<'_>) {
+fn push_array(from: &Sources<'_>, object: &Object, (oid, array): (Oid, Kind), rows: &mut Rows<'_>) {
     push(
         &TypeRow {
-            oid: array.oid(),
+            oid,
             name: &format!("_{}", object.name),
             namespace: object.namespace,
             owner: from.owner(object),
@@ -308,7 +317,7 @@ fn push_array(from: &Sources<'_>, object: &Object, array: Kind, rows: &mut Rows<
 fn composite(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
     let kind = Kind::Composite(object.oid);
     let array = Kind::CompositeArray(object.oid);
-    push_array(from, object, array, rows);
+    push_array(from, object, (array.oid(), array), rows);
     let storage = storage_of(kind);
     let [input, output, receive, send] = input_output(kind);
     rows.push([
