@@ -13,9 +13,9 @@ impl Expr {
     pub fn fields(&self) -> Option<Arc<RecordShape>> {
         match self {
             Self::Row(_, shape) => Some(Arc::clone(shape)),
-            // The row of a table that an outer join may leave out.
+            // The row of a table, which an outer join may leave out.
             Self::Case(arms, row) => match (&arms[..], &**row) {
-                ([(_, Self::Constant(Datum::Null, _))], Self::Row(_, shape)) => {
+                ([] | [(_, Self::Constant(Datum::Null, _))], Self::Row(_, shape)) => {
                     Some(Arc::clone(shape))
                 }
                 _ => None,

@@ -47,7 +47,11 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         push(own, (EXTENSION, PLPGSQL, 0), "e", rows);
     }
     from.each_table(|object, table| {
-        let kind = if table.lineage.bound.is_some() { "a" } else { "n" };
+        let kind = if table.lineage.bound.is_some() {
+            "a"
+        } else {
+            "n"
+        };
         for parent in &table.lineage.parents {
             push((CLASS, object.oid, 0), (CLASS, *parent, 0), kind, rows);
         }
@@ -215,10 +219,16 @@ fn of_partitions(catalog: &Catalog, table: &TableBody, rows: &mut Rows<'_>) {
 /// Defaults depend on their columns, and on the sequences that they ask for numbers.
 fn of_defaults(from: &Sources<'_>, (object, table): (&Object, &TableBody), rows: &mut Rows<'_>) {
     for (at, column) in table.columns.iter().enumerate() {
+        let value = (DEFAULT, default_oid(object.oid, at), 0);
+        if let Origin::Generated(text) = &column.origin {
+            for read in from.definitions().columns_read(object, text) {
+                push(value, (CLASS, object.oid, read + 1), "n", rows);
+            }
+            push(value, (CLASS, object.oid, at + 1), "i", rows);
+        }
         let Some(default) = &column.default else {
             continue;
         };
-        let value = (DEFAULT, default_oid(object.oid, at), 0);
         if let Some(sequence) = sequence_of(from, default) {
             push(value, (CLASS, sequence, 0), "n", rows);
         }
