@@ -1,4 +1,4 @@
-//! How values of types are stored and ordered, as `pg_type`, `pg_attribute` and `pg_opclass` have it.
+//! How values of types are stored and ordered, as `pg_type`, `pg_attribute` and `pg_opclass` say.
 //!
 //! Numbers and letters are those of PostgreSQL, because drivers keep tables of them.
 
