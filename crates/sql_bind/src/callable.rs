@@ -14,7 +14,8 @@ use crate::types::function::array_assign::{with_element, with_slice};
 use crate::types::function::json::made_jsonb;
 use crate::types::function::monitor::ABOUT_MONITORING;
 use crate::types::function::session::{
-    ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES,
+    ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES, EXPANDERS,
+    VECTOR_EXPANDERS,
 };
 use crate::types::function::{Function, Functions};
 use crate::types::json::Json;
@@ -195,6 +196,8 @@ pub fn functions() -> &'static Functions {
             TABLE,
             ADVISORY,
             ABOUT_OBJECTS,
+            EXPANDERS,
+            VECTOR_EXPANDERS,
             ABOUT_PRIVILEGES,
             ABOUT_COLUMNS_AND_ROLES,
             ABOUT_ACTIVITY,

@@ -5,10 +5,13 @@
 
 use super::grouping_sets::Groups;
 use super::order::EQUALITY;
+use super::scope::ScopeColumn;
 use super::select::Item;
 use super::{Binder, ident_text};
+use crate::catalog::Body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Aggregate, Expr, Node, Pending, TableRows, Window};
+use crate::types::Type;
 use sql_parse::{DISTINCT_SETS, mark_of};
 use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
 
@@ -156,25 +159,45 @@ impl Binder<'_> {
     fn add_dependent(&mut self, keys: &mut Vec<Expr>) {
         let tables = self.scope().tables.clone();
         for table in tables {
-            let (Some(TableRows::Own(source)), Some(start)) = (&table.rows, table.columns.first())
-            else {
+            let Some(&start) = table.columns.first() else {
                 continue;
             };
-            if source.has_row_number() {
+            let found = match &table.rows {
+                Some(TableRows::Own(source)) if !source.has_row_number() => {
+                    Some((source.key.to_vec(), source.types.to_vec()))
+                }
+                Some(TableRows::OfFamily(_)) => self.family_key(start),
+                _ => None,
+            };
+            let Some((key, types)) = found else {
                 continue;
-            }
+            };
             let is_key = |at: usize| {
                 keys.iter()
                     .any(|key| matches!(key, Expr::Column(own, _) if *own == at))
             };
-            if source.key.iter().all(|column| is_key(start + column)) {
-                for (at, data_type) in source.types.iter().enumerate() {
+            if key.iter().all(|column| is_key(start + column)) {
+                for (at, data_type) in types.iter().enumerate() {
                     if !is_key_of(keys, start + at) {
                         keys.push(Expr::Column(start + at, *data_type));
                     }
                 }
             }
         }
+    }
+
+    /// The primary key and the types of the columns of a table that others inherit from, whose
+    /// first column is at a place.
+    fn family_key(&self, start: usize) -> Option<(Vec<usize>, Vec<Type>)> {
+        let mut columns = self.scopes.last()?.columns.iter();
+        let is_first =
+            |column: &&ScopeColumn| matches!(column.expression, Expr::Column(at, _) if at == start);
+        let (oid, _) = columns.find(is_first)?.origin;
+        let Body::Table(table) = &self.names.catalog.object(oid)?.body else {
+            return None;
+        };
+        let types = table.columns.iter().map(|column| column.data_type);
+        Some((table.primary()?.to_vec(), types.collect()))
     }
 
     /// Makes an expression read the row of a group.

@@ -7,7 +7,7 @@ use super::names::{SessionNames, parts_of, quoted};
 use crate::catalog::{Body, Names as Group};
 use crate::error::{Result, SqlError, SqlState};
 use crate::system::{self, Routine};
-use crate::types::function::session::{EXPANDED, EXPANDED_FIELDS};
+use crate::types::function::session::EXPANDED;
 use crate::types::{EnumLabel, Kind, Names, RecordShape};
 use sql_parse::cut;
 use std::sync::Arc;
@@ -89,11 +89,11 @@ impl Names for SessionNames {
     }
 
     fn row_shape(&self, composite_oid: u32) -> Option<Arc<RecordShape>> {
-        if composite_oid == EXPANDED {
-            let (names, types) = EXPANDED_FIELDS
-                .iter()
-                .map(|(name, kind)| (Arc::from(*name), kind.plain()))
-                .unzip();
+        let mut expanded = EXPANDED.iter();
+        if let Some((_, element)) = expanded.find(|(oid, _)| *oid == composite_oid) {
+            let fields = [("x", *element), ("n", Kind::Int4)];
+            let fields = fields.map(|(name, kind)| (Arc::from(name), kind.plain()));
+            let (names, types) = fields.into_iter().unzip();
             return Some(Arc::new(RecordShape { names, types }));
         }
         let (names, types) = match &self.catalog.object(composite_oid)?.body {

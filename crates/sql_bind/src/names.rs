@@ -208,9 +208,14 @@ impl SessionNames {
             Some((below, _)) => below.kind.array().map(|_| array_of(oid)),
             None => Some(self.type_of_oid(oid)?.kind.array()?.oid()),
         };
+        let other = |name: &str| {
+            let mut others = OTHER_TYPES.iter();
+            others.find(|(_, own)| *own == name).map(|(oid, _)| *oid)
+        };
         if let Some(element) = name.trim_end().strip_suffix("[]") {
             let element = element.trim_end_matches("[]");
-            return array_of(self.object_oid(Kind::Regtype, element).ok()?);
+            let known = self.object_oid(Kind::Regtype, element).ok()?;
+            return array_of(known).or_else(|| other(&format!("{element}[]")));
         }
         if let Some((before, rest)) = name.split_once('(') {
             let (_, after) = rest.split_once(')')?;
@@ -235,10 +240,7 @@ impl SessionNames {
             })
         };
         let found = of_user(last).or_else(|| array_of(of_user(last.strip_prefix('_')?)?));
-        found.or_else(|| {
-            let mut others = OTHER_TYPES.iter().filter(|_| of_system);
-            others.find(|(_, name)| *name == last).map(|(oid, _)| *oid)
-        })
+        found.or_else(|| other(last).filter(|_| of_system))
     }
 
     /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows
@@ -281,12 +283,19 @@ impl SessionNames {
 
 /// Types of PostgreSQL that no value here has, with their numbers: tools compare types of functions
 /// with them.
-const OTHER_TYPES: [(Oid, &str); 17] = [
+const OTHER_TYPES: [(Oid, &str); 24] = [
     (32, "pg_ddl_command"),
+    (142, "xml"),
+    (143, "xml[]"),
     (269, "table_am_handler"),
     (325, "index_am_handler"),
     (1033, "aclitem"),
     (1034, "aclitem[]"),
+    (1560, "bit"),
+    (1561, "bit[]"),
+    (1562, "bit varying"),
+    (1562, "varbit"),
+    (1563, "bit varying[]"),
     (2275, "cstring"),
     (1263, "cstring[]"),
     (2279, "trigger"),

@@ -223,6 +223,24 @@ impl Resolved {
         })
     }
 
+    /// The columns of tables that the text names: table and position, each once.
+    pub fn columns(&self) -> BTreeSet<(Oid, usize)> {
+        let mut named = BTreeSet::new();
+        for ((start, _), found) in &self.log.found {
+            match found {
+                Found::Columns { columns, .. } => {
+                    named.extend(columns.iter().filter_map(|column| column.base));
+                }
+                Found::Object { oid, .. } => {
+                    let merged = self.log.merged.get(start);
+                    named.extend(merged.into_iter().flatten().map(|(at, _)| (*oid, *at)));
+                }
+                _ => {}
+            }
+        }
+        named
+    }
+
     /// Whether the text names a column of a table.
     pub fn names_column(&self, table: Oid, at: usize) -> bool {
         let mut found = self.log.found.iter();

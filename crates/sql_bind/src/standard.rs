@@ -7,8 +7,10 @@ use crate::types::Kind::{self, Int4, Text};
 use crate::types::function::Function;
 use crate::types::kind::INTERVAL_FIELDS;
 use crate::types::{Datum, Type};
+use sql_parse::NAME_BYTES_MAX;
 
 const OID: Kind = Kind::Oid;
+const RECORD: Kind = Kind::Record;
 
 /// A function of a type's number and a modifier.
 macro_rules! of_type {
@@ -29,6 +31,25 @@ macro_rules! of_type {
 
 /// The functions of this module.
 pub(super) const FUNCTIONS: &[Function] = &[
+    // Of rows of `pg_attribute` and `pg_type`: the type below a domain, and its modifier.
+    Function::scalar("_pg_truetypid", &[RECORD, RECORD], OID, |_, a| {
+        Ok(below_domain(a, "typbasetype", "atttypid"))
+    })
+    .nullable(),
+    Function::scalar("_pg_truetypmod", &[RECORD, RECORD], Int4, |_, a| {
+        Ok(below_domain(a, "typtypmod", "atttypmod"))
+    })
+    .nullable(),
+    // The name that `information_schema` gives to a function: its own, cut where it is too long.
+    Function::scalar("nameconcatoid", &[Kind::Name, OID], Kind::Name, |_, a| {
+        let (name, oid) = (a[0].str()?, &a[1]);
+        let end = match oid {
+            Datum::Oid(oid) => format!("_{oid}"),
+            _ => return Ok(Datum::Null),
+        };
+        let length = name.floor_char_boundary(NAME_BYTES_MAX - end.len());
+        Ok(Datum::text(format!("{}{end}", &name[..length])))
+    }),
     of_type!("_pg_char_max_length", Int4, |of| number(
         of.length().map(|length| length as i32)
     )),
@@ -83,6 +104,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
 const OCTETS_MAX: i32 = 1 << 30;
 /// Bytes of a character.
 const UTF8_BYTES_MAX: i32 = 4;
+
+/// Of a domain the field `of_domain` of the row of its type, else the field `own` of the column's.
+fn below_domain(rows: &[Datum], of_domain: &str, own: &str) -> Datum {
+    let is_domain = matches!(field(&rows[1], "typtype"), Datum::Text(letter) if &*letter == "d");
+    match is_domain {
+        true => field(&rows[1], of_domain),
+        false => field(&rows[0], own),
+    }
+}
+
+/// A field of a row by its name; NULL if it has none.
+fn field(row: &Datum, name: &str) -> Datum {
+    let Datum::Record(record) = row else {
+        return Datum::Null;
+    };
+    let mut names = record.shape.names.iter();
+    let at = names.position(|own| &**own == name);
+    let found = at.and_then(|at| record.fields.get(at));
+    found.cloned().unwrap_or(Datum::Null)
+}
 
 fn number(number: Option<i32>) -> Datum {
     number.map_or(Datum::Null, Datum::Int4)

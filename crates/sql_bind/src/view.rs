@@ -8,7 +8,7 @@ use super::family::places_in;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::{Binder, Bound, object_name};
-use crate::catalog::{Body, Names, Object, ViewBody};
+use crate::catalog::{Body, Names, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, OutputColumn, Target};
 use sql_parse::Copied;
@@ -159,6 +159,10 @@ fn moved(expression: &Expr, places: &[usize]) -> Expr {
     moved.renumber(&mut |at| places.get(at).copied().unwrap_or(at));
     moved
 }
+
+/// Bits of `pg_relation_is_updatable`: rows are deleted; and updated and inserted too.
+const DELETED: i32 = 1 << 4;
+const CHANGES: i32 = DELETED | (1 << 2) | (1 << 3);
 
 impl Binder<'_> {
     /// The table that a statement changes: itself, or below a view.
@@ -312,6 +316,35 @@ impl Binder<'_> {
         };
         let message = "WITH CHECK OPTION is supported only on automatically updatable views";
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(reason))
+    }
+
+    /// The bits of `pg_relation_is_updatable`: what of a relation, or of its column from 1, can be
+    /// changed. Rows of a view without such columns are deleted only.
+    pub fn changes(&mut self, oid: Oid, column: Option<usize>) -> i32 {
+        let catalog = Arc::clone(&self.names.catalog);
+        let object = match (catalog.object(oid), super::system::by_oid(oid)) {
+            (Some(object), _) => object,
+            (None, Some(relation)) if relation.kind == "r" => return CHANGES,
+            _ => return 0,
+        };
+        let view = match &object.body {
+            Body::Table(table) if table.materialized.is_none() => return CHANGES,
+            Body::View(view) => view,
+            _ => return 0,
+        };
+        let Ok(select) = updatable(view) else {
+            return 0;
+        };
+        let bound = self.view_of(Arc::clone(object), view, &select, (Verb::Insert, 0));
+        let Some(view) = bound.ok().and_then(|table| table.view) else {
+            return 0;
+        };
+        let columns = (1..).zip(&view.columns);
+        let mut asked = columns.filter(|(at, _)| column.is_none_or(|wanted| wanted == *at));
+        match asked.any(|(_, column)| column.base.is_some()) {
+            true => CHANGES,
+            false => DELETED,
+        }
     }
 
     /// The rules for changes of a table's member, and those of the views above the table.

@@ -42,6 +42,20 @@ pub(crate) fn of_parser(
     }
 }
 
+/// Fails if a name in quotes is empty.
+pub(crate) fn check_names(tokens: &[TokenWithSpan], places: &LineIndex) -> Result<(), SqlError> {
+    let mut tokens = tokens.iter();
+    let empty = tokens.find(|token| {
+        matches!(&token.token, Token::Word(word)
+            if word.quote_style.is_some() && word.value.is_empty())
+    });
+    empty.map_or(Ok(()), |token| {
+        let text = places.text_of(token.span);
+        let message = format!("zero-length delimited identifier at or near \"{text}\"");
+        Err(syntax(message).at(places.start(token.span)))
+    })
+}
+
 /// The error of a token that cannot stand where it stands.
 pub(crate) fn near(token: &TokenWithSpan, places: &LineIndex) -> SqlError {
     if token.token == Token::EOF {

@@ -130,6 +130,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
     let places = Arc::new(LineIndex::new(Arc::clone(&text)));
     let tokens = tokens::tokens(&text).map_err(|failure| error::of_tokenizer(&failure, &places))?;
     let tokens = literal::joined(tokens)?;
+    error::check_names(&tokens, &places)?;
     let tokens = atomic::bodies_as_texts(tokens, &text, &places);
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {

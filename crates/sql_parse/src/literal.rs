@@ -1,4 +1,5 @@
-//! Literals of several tokens: strings that go on in the next line, and `UESCAPE`.
+//! Literals of several tokens: strings that go on in the next line, names in `U&"..."`, and
+//! `UESCAPE`.
 //!
 //! They become one token before a statement is read. A string goes on if nothing but blanks with
 //! the end of a line among them, or comments to the end of a line, stands between its parts.
@@ -41,8 +42,34 @@ pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
         }
         kept.push(token);
     }
-    escaped(kept)
+    escaped(with_names(kept))
 }
+
+/// Tokens with names after `U&`, whose characters may be numbers, as one token that is no name yet.
+fn with_names(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        let is_name = matches!(&token.token, Token::Word(word) if word.quote_style == Some('"'));
+        if is_name
+            && let [.., letter, sign] = kept.as_slice()
+            && sign.token == Token::Ampersand
+            && matches!(&letter.token, Token::Word(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("u"))
+            && letter.span.end == sign.span.start
+            && sign.span.end == token.span.start
+            && let Token::Word(word) = &mut token.token
+        {
+            word.quote_style = Some(UNICODE);
+            token.span.start = letter.span.start;
+            kept.truncate(kept.len() - 2);
+        }
+        kept.push(token);
+    }
+    kept
+}
+
+/// The quote of a name whose characters may be numbers, until it has been read.
+const UNICODE: char = '&';
 
 /// Statements whose strings are values of their own, and no parts of expressions that are kept.
 const PLAIN: [&str; 4] = ["COMMENT", "COPY", "NOTIFY", "SET"];
@@ -90,11 +117,20 @@ fn append(string: &mut Token, more: &str) {
     }
 }
 
-/// Strings before `UESCAPE` with the characters that they stand for.
+/// The content of a string or a name whose characters may be numbers, and whether it is a name.
+fn numbered(token: &Token) -> Option<(&str, bool)> {
+    match token {
+        Token::UnicodeStringLiteral(content) => Some((content, false)),
+        Token::Word(word) if word.quote_style == Some(UNICODE) => Some((&word.value, true)),
+        _ => None,
+    }
+}
+
+/// Strings before `UESCAPE` with the characters that they stand for, and all names.
 fn escaped(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut at = 0;
     while at < tokens.len() {
-        let Token::UnicodeStringLiteral(content) = &tokens[at].token else {
+        let Some((content, is_name)) = numbered(&tokens[at].token) else {
             at += 1;
             continue;
         };
@@ -110,9 +146,15 @@ fn escaped(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
                 return Err(bad("UESCAPE must be followed by a simple string literal"));
             };
             let content = decoded(content, escape_of(sign)?)?;
-            tokens[at].token = Token::SingleQuotedString(content);
+            tokens[at].token = if is_name {
+                Token::make_word(&content, Some('"'))
+            } else {
+                Token::SingleQuotedString(content)
+            };
             tokens[at].span.end = tokens[at + 1 + end].span.end;
             tokens.drain(at + 1..=at + 1 + end);
+        } else if is_name {
+            tokens[at].token = Token::make_word(&decoded(content, '\\')?, Some('"'));
         }
         at += 1;
     }

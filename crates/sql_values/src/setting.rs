@@ -14,6 +14,7 @@ use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
 use crate::types::context::{ByteaOutput, IntervalStyle};
+use crate::types::text_io::cut_name;
 use crate::undo::Undo;
 use indelible::{Durability, Isolation, Mode, Wait};
 use moment::{date_style, time_zone};
@@ -651,8 +652,9 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
         "client_encoding" => return client_encoding(value),
         _ => {}
     }
-    let shown = shown_value(name, value)?;
+    let mut shown = shown_value(name, value)?;
     match name {
+        "application_name" => shown.truncate(cut_name(&shown).len()),
         "intervalstyle" => {
             settings.interval_style = match shown.as_str() {
                 "postgres_verbose" => IntervalStyle::PostgresVerbose,

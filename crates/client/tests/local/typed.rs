@@ -195,6 +195,39 @@ fn a_drop_tells_of_all_that_goes_or_is_missing_at_once() {
     }
 }
 
+/// Clients tell notices apart by their SQLSTATE, which is that of the error.
+#[test]
+fn a_notice_of_what_is_there_already_has_its_state() {
+    let (_scratch, mut client) = connected("typed-there-already");
+    for (text, state) in [
+        ("CREATE TABLE IF NOT EXISTS t (a int)", "42P07"),
+        ("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS a", "42P07"),
+        ("CREATE INDEX IF NOT EXISTS i ON t (a)", "42P07"),
+        ("CREATE SEQUENCE IF NOT EXISTS s", "42P07"),
+        (
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS m AS SELECT 1",
+            "42P07",
+        ),
+        ("CREATE SCHEMA IF NOT EXISTS x", "42P06"),
+        ("CREATE EXTENSION IF NOT EXISTS plpgsql", "42710"),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS b int", "42701"),
+        ("ALTER TYPE e ADD VALUE IF NOT EXISTS 'a'", "42710"),
+        ("DROP TABLE IF EXISTS gone", "00000"),
+    ] {
+        if text.starts_with("ALTER TYPE") {
+            client
+                .execute("CREATE TYPE e AS ENUM ('a')", Vec::new())
+                .unwrap();
+        }
+        client.execute(text, Vec::new()).unwrap();
+        client.take_notices();
+        client.execute(text, Vec::new()).unwrap();
+        let notices = client.take_notices();
+        let states: Vec<&str> = notices.iter().map(|one| one.content.state.0).collect();
+        assert_eq!(states, [state], "{text}");
+    }
+}
+
 /// The type of a list was that of its first number, which the others did not fit.
 #[test]
 fn a_list_of_numbers_has_the_type_of_all() {

@@ -6,4 +6,4 @@
 pub(crate) mod system;
 
 pub(crate) use sql_plan::catalog::*;
-pub(crate) use system::domain_check;
+pub(crate) use system::{catalogue_of, domain_check};

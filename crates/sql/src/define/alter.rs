@@ -259,11 +259,8 @@ impl Session {
                 "column \"{}\" of relation \"{table}\" already exists",
                 new.column.name
             );
-            if if_not_exists {
-                self.environment.host.notice(format!("{message}, skipping"));
-                return Ok(());
-            }
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            let error = SqlError::new(SqlState::DUPLICATE_COLUMN, message);
+            return self.environment.host.skip_or_fail(if_not_exists, error);
         }
         self.refuse_own_rows((oid, &table), new.column.data_type.kind)?;
         if let Some((mut sequence, _)) = new.sequence {

@@ -283,11 +283,9 @@ impl Session {
         };
         if self.is_taken(namespace, &name) {
             let message = format!("relation \"{name}\" already exists");
-            if if_not_exists {
-                self.environment.host.notice(format!("{message}, skipping"));
-                return Ok(None);
-            }
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            let error = SqlError::new(SqlState::DUPLICATE_TABLE, message);
+            let host = &mut self.environment.host;
+            return host.skip_or_fail(if_not_exists, error).map(|()| None);
         }
         self.refuse_type_of_name(namespace, &name)?;
         Ok(Some((namespace, name)))

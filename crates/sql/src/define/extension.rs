@@ -43,10 +43,9 @@ pub(super) fn create(session: &mut Session, create: &CreateExtension) -> Result<
     let known = session.catalog().find_oid(Names::Extensions, 0, &name);
     if known.is_some() || name == LANGUAGE.0 {
         let message = format!("extension \"{name}\" already exists");
-        if !create.if_not_exists {
-            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
-        }
-        session.environment.host.notice(message + ", skipping");
+        let error = SqlError::new(SqlState::DUPLICATE_OBJECT, message);
+        let host = &mut session.environment.host;
+        host.skip_or_fail(create.if_not_exists, error)?;
         return Ok(completion);
     }
     let message = format!("permission denied to create extension \"{name}\"");

@@ -555,11 +555,10 @@ impl Session {
             return Ok(Some(name));
         }
         let message = format!("relation \"{name}\" already exists");
-        if create.if_not_exists {
-            self.environment.host.notice(format!("{message}, skipping"));
-            return Ok(None);
-        }
-        Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+        let error = SqlError::new(SqlState::DUPLICATE_TABLE, message);
+        let host = &mut self.environment.host;
+        host.skip_or_fail(create.if_not_exists, error)
+            .map(|()| None)
     }
 }
 

@@ -29,14 +29,9 @@ pub(super) fn create(
     session.begin_definition()?;
     if session.catalog().schema(&name).is_some() {
         let message = format!("schema \"{name}\" already exists");
-        if if_not_exists {
-            session
-                .environment
-                .host
-                .notice(format!("{message}, skipping"));
-            return Ok(completion);
-        }
-        return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+        let error = SqlError::new(SqlState::DUPLICATE_SCHEMA, message);
+        let host = &mut session.environment.host;
+        return host.skip_or_fail(if_not_exists, error).map(|()| completion);
     }
     let oid = session.sql.next_oid(1);
     let object = Object {

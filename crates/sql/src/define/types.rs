@@ -125,11 +125,8 @@ pub(super) fn alter_type(session: &mut Session, alter: &AlterType) -> Result<Com
             check_label(&added.value.value)?;
             if body.labels.contains(&added.value.value) {
                 let error = duplicate_label(&added.value.value);
-                if !added.if_not_exists {
-                    return Err(error);
-                }
-                let notice = format!("{}, skipping", error.message);
-                session.environment.host.notice(notice);
+                let host = &mut session.environment.host;
+                host.skip_or_fail(added.if_not_exists, error)?;
                 return Ok(completion);
             }
             let at = match &added.position {

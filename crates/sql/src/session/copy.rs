@@ -43,7 +43,7 @@ impl Session {
         else {
             return Err(SqlError::internal("a COPY"));
         };
-        let format = Format::new(options, legacy_options)?;
+        let format = Format::new(options, legacy_options, *to)?;
         match (target, *to) {
             (CopyTarget::Stdin | CopyTarget::Stdout, _) => {}
             (CopyTarget::File { .. } | CopyTarget::Program { .. }, _) => {
@@ -80,6 +80,7 @@ impl Session {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
                 }
                 let columns = self.copied_columns((table_name, *to), &given)?;
+                self.check_forced((table_name, *to), &columns, &format)?;
                 let names = columns.iter().map(|(name, _)| quoted(name));
                 let names = names.collect::<Vec<_>>().join(", ");
                 if *to {
@@ -108,8 +109,12 @@ impl Session {
         let (schema, name) = object_name(name)?;
         let object = self.relation_or_typed(schema.as_deref(), &name);
         let Some(object) = object else {
-            let message = format!("relation \"{name}\" does not exist");
-            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            let columns = sql_bind::system::copied((schema.as_deref(), &name), is_read)?;
+            return match given {
+                [] => Ok(columns),
+                given => given_places(&columns, &name, given)
+                    .map(|places| places.into_iter().map(|at| columns[at].clone()).collect()),
+            };
         };
         let Body::Table(table) = &object.body else {
             let message = format!("cannot copy {} \"{name}\"", object.kind_name());
@@ -127,7 +132,9 @@ impl Session {
                 .filter(|at| !is_computed(*at))
                 .collect()
         } else {
-            given_places(table, &name, given)?
+            let columns = table.columns.iter();
+            let columns = columns.map(|column| (column.name.clone(), column.data_type));
+            given_places(&columns.collect::<Vec<_>>(), &name, given)?
         };
         if let Some(at) = places.iter().find(|at| is_computed(**at)) {
             let message = format!(
@@ -139,6 +146,24 @@ impl Session {
         }
         let column = |at: usize| (table.columns[at].name.clone(), table.columns[at].data_type);
         Ok(places.into_iter().map(column).collect())
+    }
+
+    /// Fails if an option names a column that is not copied, or that cannot be.
+    fn check_forced(
+        &self,
+        table: (&ObjectName, bool),
+        columns: &[(String, Type)],
+        format: &Format,
+    ) -> Result<()> {
+        for (_, forced) in format.forced() {
+            let forced = forced.iter().map(|name| Ident::with_quote('"', *name));
+            let forced: Vec<Ident> = forced.collect();
+            if !forced.is_empty() {
+                self.copied_columns(table, &forced)?;
+            }
+        }
+        let copied: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+        format.check_forced(&copied, true)
     }
 
     fn copy_out(
@@ -159,6 +184,8 @@ impl Session {
             let message = "COPY query must have a RETURNING clause";
             SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         })?;
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        format.check_forced(&names, false)?;
         let mut copied = Copied {
             columns: &columns,
             forced: columns
@@ -553,10 +580,11 @@ impl<'f> Records<'f> {
     }
 }
 
-fn given_places(table: &TableBody, name: &str, given: &[Ident]) -> Result<Vec<usize>> {
+fn given_places(columns: &[(String, Type)], name: &str, given: &[Ident]) -> Result<Vec<usize>> {
     let mut places = Vec::with_capacity(given.len());
     for column in given.iter().map(ident_text) {
-        let at = table.column(&column).ok_or_else(|| {
+        let at = columns.iter().position(|(own, _)| *own == column);
+        let at = at.ok_or_else(|| {
             let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
         })?;

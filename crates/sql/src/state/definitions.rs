@@ -141,11 +141,7 @@ impl Definitions<'_> {
         let predicate = predicate.map_or_else(String::new, |text| {
             let columns = columns_of(object);
             let bound = self.bound(object, text, Some(Kind::Bool.plain()));
-            let printed = self.printed(bound, &columns, text);
-            match self.pretty {
-                true => format!(" WHERE {printed}"),
-                false => format!(" WHERE {}", bracketed(&printed)),
-            }
+            format!(" WHERE {}", self.printed(bound, &columns, text))
         });
         Some(format!(
             "CREATE {}INDEX {} ON {}{name} USING btree {}{predicate}",
@@ -337,14 +333,6 @@ fn columns_of(object: &Object) -> Vec<String> {
         Body::View(view) => view.columns.iter().map(|(name, _)| quoted(name)).collect(),
         Body::Domain(_) => vec!["VALUE".to_owned()],
         _ => Vec::new(),
-    }
-}
-
-fn bracketed(text: &str) -> String {
-    if text.starts_with('(') && text.ends_with(')') {
-        text.to_owned()
-    } else {
-        format!("({text})")
     }
 }
 

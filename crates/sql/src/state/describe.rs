@@ -6,22 +6,24 @@
 use super::definitions::Definitions;
 use super::host::HostCall;
 use crate::catalog::DATABASE;
-use crate::catalog::{Body, Names, Object, Oid, PUBLIC, domain_check, is_typed};
+use crate::catalog::{
+    Body, Names, OWNER, Object, Oid, PUBLIC, catalogue_of, domain_check, is_typed,
+};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Kind::{self, Regclass, Text};
+use crate::types::Kind::{self, Regclass};
 use crate::types::array::Array;
-use crate::types::function::{Function, Volatility};
+use crate::types::function::Volatility;
 use crate::types::{Context, Datum, Type};
-use sql_bind::quoted;
-use sql_bind::system::{self, Routine};
+use sql_bind::{Binder, quoted, system};
+use sql_parse::LineIndex;
 use std::sync::Arc;
 
 /// The places of encodings in PostgreSQL's list that can be asked for.
 const UTF8: i32 = 6;
 const SQL_ASCII: i32 = 0;
 
-/// Bits of `pg_relation_is_updatable`: rows are inserted, updated, deleted.
-const UPDATABLE: i32 = (1 << 3) | (1 << 2) | (1 << 4);
+/// The bit of `pg_relation_is_updatable` for rows that are updated.
+const UPDATED: i32 = 1 << 2;
 
 impl HostCall<'_> {
     /// The result of a function of this module; none if it is another one.
@@ -69,7 +71,7 @@ impl HostCall<'_> {
                 optional(oid.and_then(|oid| texts.view(oid)))
             }
             "pg_get_function_arg_default" => {
-                optional(self.default_of_argument(number(first), arguments[1].int()?))
+                optional(self.default_of_argument(&texts, number(first), arguments[1].int()?))
             }
             _ => return self.describe_object(context, function, arguments),
         }))
@@ -116,7 +118,8 @@ impl HostCall<'_> {
             | "pg_opfamily_is_visible"
             | "pg_collation_is_visible" => Datum::Bool(true),
             "obj_description" | "shobj_description" => {
-                optional(number(first).and_then(|oid| self.comment(oid, 0)))
+                let described = number(first).filter(|oid| self.is_in(*oid, arguments.get(1)));
+                optional(described.and_then(|oid| self.comment(oid, 0)))
             }
             "col_description" => {
                 let part = usize::try_from(arguments[1].int()?).unwrap_or(0);
@@ -127,15 +130,37 @@ impl HostCall<'_> {
                 let name = function.strip_prefix("to_").and_then(Kind::from_name);
                 self.known_oid(context, name.unwrap_or(Regclass), first)?
             }
+            _ => return self.describe_relation(context, function, arguments),
+        }))
+    }
+
+    /// As [`HostCall::describe`]: what can be done with relations and indexes, and facts about the
+    /// database.
+    fn describe_relation(
+        &self,
+        context: &Context<'_>,
+        function: &str,
+        arguments: &[Datum],
+    ) -> Result<Option<Datum>> {
+        let first = arguments.first().unwrap_or(&Datum::Null);
+        Ok(Some(match function {
             "pg_relation_is_publishable" => Datum::Bool(self.table_of(first).is_some()),
             "pg_relation_filenode" => match self.table_of(first) {
                 Some(object) => Datum::Oid(object.oid),
                 None => Datum::Null,
             },
-            "pg_column_is_updatable" => Datum::Bool(self.table_of(first).is_some()),
-            "pg_relation_is_updatable" => {
-                Datum::Int4(self.table_of(first).map_or(0, |_| UPDATABLE))
+            "pg_relation_is_updatable" => Datum::Int4(self.changes(context, first, None)),
+            "pg_column_is_updatable" => {
+                let column = usize::try_from(arguments[1].int()?).unwrap_or(0);
+                let changes = self.changes(context, first, Some(column));
+                Datum::Bool(column > 0 && changes & UPDATED != 0)
             }
+            "pg_index_column_has_property"
+            | "pg_index_has_property"
+            | "pg_indexam_has_property" => {
+                system::index_property(&self.names.catalog, function, arguments)?
+            }
+            "pg_options_to_table" => options(first)?,
             "pg_describe_object" => self.object_text(arguments)?,
             "_pg_expandarray" => expanded(first)?,
             "acldefault" | "aclexplode" => return self.access_list(function, arguments).map(Some),
@@ -174,12 +199,19 @@ impl HostCall<'_> {
     }
 
     /// The default of an argument from 1 of a function of a user.
-    fn default_of_argument(&self, oid: Option<Oid>, place: i64) -> Option<String> {
+    fn default_of_argument(
+        &self,
+        texts: &Definitions<'_>,
+        oid: Option<Oid>,
+        place: i64,
+    ) -> Option<String> {
         let Body::Function(body) = &self.names.catalog.object(oid?)?.body else {
             return None;
         };
         let at = usize::try_from(place - 1).ok()?;
-        body.default_of(at).map(ToString::to_string)
+        let (_, data_type) = body.arguments.get(at)?;
+        let default = body.default_of(at);
+        default.map(|default| texts.value(default, *data_type))
     }
 
     /// The arguments and the result of a function.
@@ -191,7 +223,7 @@ impl HostCall<'_> {
     ) -> Option<(String, String)> {
         let oid = number(oid)?;
         match system::routine(oid) {
-            Some(routine) => Some((arguments_of(routine), result_of(routine))),
+            Some(routine) => Some((routine.arguments_text(), routine.result_text())),
             None => self.user_function(context, oid, with_defaults),
         }
     }
@@ -211,6 +243,7 @@ impl HostCall<'_> {
             let of_user = of_domain.or_else(|| context.names.type_name(data_type.kind));
             of_user.unwrap_or_else(|| data_type.kind.name())
         };
+        let texts = self.definitions(context, false);
         let argument = |(at, (name, data_type)): (usize, &(Option<String>, Type))| {
             let text = type_text(*data_type, body.argument_domain(at));
             let named = match name {
@@ -218,7 +251,10 @@ impl HostCall<'_> {
                 None => text,
             };
             match body.default_of(at).filter(|_| with_defaults) {
-                Some(default) => format!("{named} DEFAULT {default}"),
+                Some(default) => {
+                    let default = texts.value(default, *data_type);
+                    format!("{named} DEFAULT {default}")
+                }
                 None => named,
             }
         };
@@ -280,9 +316,17 @@ impl HostCall<'_> {
             | "pg_ts_dict_is_visible"
             | "pg_ts_parser_is_visible"
             | "pg_ts_template_is_visible" => Datum::Null,
-            "pg_options_to_table" => rows(Text, Vec::new()),
             _ => return None,
         })
+    }
+
+    /// The changes of a relation, or of a column, that statements can make.
+    fn changes(&self, context: &Context<'_>, oid: &Datum, column: Option<usize>) -> i32 {
+        let mut names = self.names.clone();
+        (names.role, names.has_all_rights) = (OWNER, true);
+        let (database, places) = (self.session.sql.database(), LineIndex::new(""));
+        let mut binder = Binder::new(&names, database, *context, &places);
+        number(oid).map_or(0, |oid| binder.changes(oid, column))
     }
 
     /// Texts of definitions.
@@ -360,6 +404,15 @@ impl HostCall<'_> {
         let mut schemas = self.names.schemas();
         let first = schemas.find(|schema| catalog.find_oid(group, *schema, name).is_some());
         Datum::Bool(first == Some(object.namespace))
+    }
+
+    /// Whether an object is a row of the catalogue with a name, if one is given.
+    fn is_in(&self, oid: Oid, name: Option<&Datum>) -> bool {
+        let (Some(Datum::Text(name)), Some(object)) = (name, self.names.catalog.object(oid)) else {
+            return true;
+        };
+        let relation = system::find(Some("pg_catalog"), name);
+        relation.is_some_and(|relation| relation.oid == catalogue_of(object))
     }
 
     /// The comment on an object, or on a column of one.
@@ -476,31 +529,22 @@ pub(super) fn record(fields: Vec<Datum>) -> Datum {
     }))
 }
 
+/// The names and values of options.
+fn options(options: &Datum) -> Result<Datum> {
+    let options = options.array()?.elements.iter();
+    let pairs = options.map(|option| {
+        let (name, value) = match option.str()?.split_once('=') {
+            Some((name, value)) => (name, Datum::text(value)),
+            None => (option.str()?, Datum::Null),
+        };
+        Ok(record(vec![Datum::text(name), value]))
+    });
+    Ok(rows(Kind::Record, pairs.collect::<Result<_>>()?))
+}
+
 /// The elements of an array with their places from 1.
 fn expanded(array: &Datum) -> Result<Datum> {
     let elements = (1..).zip(&array.array()?.elements);
     let elements = elements.map(|(at, element)| record(vec![element.clone(), Datum::Int4(at)]));
     Ok(rows(Kind::Record, elements.collect()))
-}
-
-fn arguments_of(routine: &Routine) -> String {
-    let is_variadic = routine
-        .function
-        .is_some_and(|function| function.is_variadic);
-    let last = routine.arguments.len();
-    let names = (1..).zip(&routine.arguments).map(|(at, oid)| {
-        let word = if is_variadic && at == last {
-            "VARIADIC "
-        } else {
-            ""
-        };
-        format!("{word}{}", system::type_text(*oid))
-    });
-    names.collect::<Vec<_>>().join(", ")
-}
-
-fn result_of(routine: &Routine) -> String {
-    let is_set = routine.function.is_some_and(Function::returns_set);
-    let word = if is_set { "SETOF " } else { "" };
-    format!("{word}{}", system::type_text(routine.result))
 }

@@ -217,6 +217,16 @@ impl HostState {
         self.tell(Severity::Notice, content);
     }
 
+    /// Fails, or tells only that the statement goes on without what it does not have to do.
+    pub(crate) fn skip_or_fail(&mut self, skips: bool, error: SqlError) -> Result<()> {
+        if !skips {
+            return Err(error);
+        }
+        let message = format!("{}, skipping", error.message);
+        self.tell(Severity::Notice, SqlError::new(error.state, message));
+        Ok(())
+    }
+
     /// Tells which objects the statement has dropped with others.
     pub(crate) fn tell_cascades(&mut self) {
         let all = std::mem::take(&mut self.cascades);

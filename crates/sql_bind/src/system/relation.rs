@@ -4,7 +4,8 @@
 //! `sql` makes the rows of all others.
 
 use crate::catalog::Oid;
-use crate::types::{Context, Datum, Kind, NoNames, Settings, text_io};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Context, Datum, Kind, NoNames, Settings, Type, text_io};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -59,6 +60,33 @@ impl Relation {
     pub fn is_visible(&self) -> bool {
         self.schema == "pg_catalog"
     }
+}
+
+/// Names and types of the columns of a relation of the system that `COPY` reads.
+///
+/// # Errors
+///
+/// There is no such relation, it is a view, or rows were to be written.
+pub fn copied((schema, name): (Option<&str>, &str), is_read: bool) -> Result<Vec<(String, Type)>> {
+    let relation = find(schema, name).ok_or_else(|| {
+        let message = format!("relation \"{name}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_TABLE, message)
+    })?;
+    if relation.kind != "r" {
+        let way = if is_read { "from" } else { "to" };
+        let message = format!("cannot copy {way} view \"{name}\"");
+        let hint = "Try the COPY (SELECT ...) TO variant.";
+        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+        return Err(if is_read { error.hint(hint) } else { error });
+    }
+    if !is_read {
+        let message = format!("permission denied: \"{name}\" is a system catalog");
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    let columns = relation.columns.iter();
+    Ok(columns
+        .map(|column| (column.name.to_owned(), column.kind.plain()))
+        .collect())
 }
 
 struct All {

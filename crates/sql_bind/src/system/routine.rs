@@ -235,6 +235,28 @@ impl Routine {
         let arguments = self.arguments.iter().map(|oid| type_text(*oid));
         format!("{}({})", self.name, arguments.collect::<Vec<_>>().join(","))
     }
+
+    /// Its arguments, as `pg_get_function_arguments` lists them.
+    pub fn arguments_text(&self) -> String {
+        let is_variadic = self.function.is_some_and(|function| function.is_variadic);
+        let last = self.arguments.len();
+        let names = (1..).zip(&self.arguments).map(|(at, oid)| {
+            let word = if is_variadic && at == last {
+                "VARIADIC "
+            } else {
+                ""
+            };
+            format!("{word}{}", type_text(*oid))
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Its result, as `pg_get_function_result` has it.
+    pub fn result_text(&self) -> String {
+        let is_set = self.function.is_some_and(Function::returns_set);
+        let word = if is_set { "SETOF " } else { "" };
+        format!("{word}{}", type_text(self.result))
+    }
 }
 
 /// The name of a type of a function's arguments.
@@ -283,6 +305,7 @@ fn function_prefix(kind: Kind) -> String {
     match kind {
         Kind::Enum(_) => "enum_".to_owned(),
         Kind::Composite(_) => "record_".to_owned(),
+        Kind::Polygon => "poly_".to_owned(),
         _ if kind.is_array() => "array_".to_owned(),
         _ if is_plain => name,
         _ => format!("{name}_"),

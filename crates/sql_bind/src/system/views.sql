@@ -127,7 +127,9 @@ CREATE VIEW information_schema.tables AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
   CASE WHEN c.relpersistence = 't' THEN 'LOCAL TEMPORARY'
     WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'BASE TABLE' END AS table_type,
-  CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END AS is_insertable_into,
+  CASE WHEN c.relkind IN ('r', 'p')
+    OR c.relkind = 'v' AND pg_relation_is_updatable(c.oid, FALSE) & 8 = 8
+    THEN 'YES' ELSE 'NO' END AS is_insertable_into,
   'NO' AS is_typed
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v')
@@ -139,7 +141,10 @@ SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname
   CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN pg_get_viewdef(c.oid) END AS view_definition,
   CASE WHEN 'check_option=cascaded' = ANY (c.reloptions) THEN 'CASCADED'
     WHEN 'check_option=local' = ANY (c.reloptions) THEN 'LOCAL' ELSE 'NONE' END AS check_option,
-  'NO' AS is_updatable, 'NO' AS is_insertable_into,
+  CASE WHEN pg_relation_is_updatable(c.oid, FALSE) & 20 = 20 THEN 'YES' ELSE 'NO' END
+    AS is_updatable,
+  CASE WHEN pg_relation_is_updatable(c.oid, FALSE) & 8 = 8 THEN 'YES' ELSE 'NO' END
+    AS is_insertable_into,
   'NO' AS is_trigger_updatable, 'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'v'
@@ -189,7 +194,9 @@ SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname
   CASE WHEN a.attgenerated <> '' THEN 'ALWAYS' ELSE 'NEVER' END AS is_generated,
   CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END
     AS generation_expression,
-  CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END AS is_updatable
+  CASE WHEN c.relkind IN ('r', 'p')
+    OR c.relkind = 'v' AND pg_column_is_updatable(c.oid, a.attnum, FALSE)
+    THEN 'YES' ELSE 'NO' END AS is_updatable
 FROM pg_attribute a
   JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -205,21 +212,126 @@ FROM pg_attribute a
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v')
   AND has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES');
 
+CREATE VIEW information_schema.attributes AS
+SELECT current_database() AS udt_catalog, n.nspname AS udt_schema, c.relname AS udt_name,
+  a.attname AS attribute_name, a.attnum AS ordinal_position,
+  CASE WHEN a.attnotnull OR t.typtype = 'd' AND t.typnotnull THEN 'NO' ELSE 'YES' END
+    AS is_nullable,
+  CASE WHEN t.typlen = -1 AND t.typelem <> 0 THEN 'ARRAY'
+    WHEN tn.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
+    ELSE 'USER-DEFINED' END AS data_type,
+  _pg_char_max_length(m.type, m.modifier) AS character_maximum_length,
+  _pg_char_octet_length(m.type, m.modifier) AS character_octet_length,
+  CASE WHEN a.attcollation = 950 THEN current_database() END AS collation_catalog,
+  CASE WHEN a.attcollation = 950 THEN 'pg_catalog' END AS collation_schema,
+  CASE WHEN a.attcollation = 950 THEN 'C' END AS collation_name,
+  _pg_numeric_precision(m.type, m.modifier) AS numeric_precision,
+  _pg_numeric_precision_radix(m.type, m.modifier) AS numeric_precision_radix,
+  _pg_numeric_scale(m.type, m.modifier) AS numeric_scale,
+  _pg_datetime_precision(m.type, m.modifier) AS datetime_precision,
+  _pg_interval_type(m.type, m.modifier) AS interval_type,
+  current_database() AS attribute_udt_catalog, tn.nspname AS attribute_udt_schema,
+  t.typname AS attribute_udt_name, a.attnum AS dtd_identifier,
+  'NO' AS is_derived_reference_attribute
+FROM pg_attribute a
+  JOIN pg_class c ON c.oid = a.attrelid AND c.relkind = 'c'
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_type t ON t.oid = a.atttypid
+  JOIN pg_namespace tn ON tn.oid = t.typnamespace,
+  LATERAL (SELECT _pg_truetypid(a.*, t.*), _pg_truetypmod(a.*, t.*)) m(type, modifier)
+WHERE a.attnum > 0 AND NOT a.attisdropped
+  AND (pg_has_role(c.relowner, 'USAGE') OR has_type_privilege(c.reltype, 'USAGE'));
+
+CREATE VIEW information_schema.user_defined_types AS
+SELECT current_database() AS user_defined_type_catalog, n.nspname AS user_defined_type_schema,
+  c.relname AS user_defined_type_name, 'STRUCTURED' AS user_defined_type_category,
+  'YES' AS is_instantiable
+FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_type t ON t.typrelid = c.oid
+WHERE c.relkind = 'c'
+  AND (pg_has_role(t.typowner, 'USAGE') OR has_type_privilege(t.oid, 'USAGE'));
+
 CREATE VIEW information_schema.element_types AS
-SELECT current_database() AS object_catalog, n.nspname AS object_schema,
-  c.relname AS object_name, CASE WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'TABLE' END AS object_type,
-  a.attnum AS collection_type_identifier,
+SELECT current_database() AS object_catalog, n.nspname AS object_schema, x.name AS object_name,
+  x.kind AS object_type, x.place AS collection_type_identifier,
   CASE WHEN en.nspname = 'pg_catalog' THEN format_type(e.oid, NULL)
     ELSE 'USER-DEFINED' END AS data_type,
+  CASE WHEN x.collation = 950 THEN current_database() END AS collation_catalog,
+  CASE WHEN x.collation = 950 THEN 'pg_catalog' END AS collation_schema,
+  CASE WHEN x.collation = 950 THEN 'C' END AS collation_name,
   current_database() AS udt_catalog, en.nspname AS udt_schema, e.typname AS udt_name,
-  'a' || a.attnum AS dtd_identifier
-FROM pg_attribute a
-  JOIN pg_class c ON c.oid = a.attrelid
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  JOIN pg_type t ON t.oid = a.atttypid AND t.typlen = -1 AND t.typelem <> 0
+  'a' || x.place AS dtd_identifier
+FROM (
+    SELECT c.relnamespace, c.relname, a.attnum, a.atttypid, a.attcollation,
+      CASE WHEN c.relkind = 'c' THEN 'USER-DEFINED TYPE' ELSE 'TABLE' END
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'c')
+      AND (pg_has_role(c.relowner, 'USAGE')
+        OR has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES'))
+    UNION ALL
+    SELECT typnamespace, typname, 1, typbasetype, typcollation, 'DOMAIN'
+    FROM pg_type WHERE typtype = 'd'
+    UNION ALL
+    SELECT pronamespace, nameconcatoid(proname, oid), (x).n, (x).x, 0, 'ROUTINE'
+    FROM (SELECT *, _pg_expandarray(COALESCE(proallargtypes, proargtypes::oid[])) AS x
+          FROM pg_proc) p
+    UNION ALL
+    SELECT pronamespace, nameconcatoid(proname, oid), 0, prorettype, 0, 'ROUTINE' FROM pg_proc
+  ) x(namespace, name, place, type, collation, kind)
+  JOIN pg_namespace n ON n.oid = x.namespace
+  JOIN pg_type t ON t.oid = x.type AND t.typlen = -1 AND t.typelem <> 0
   JOIN pg_type e ON e.oid = t.typelem
-  JOIN pg_namespace en ON en.oid = e.typnamespace
-WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v');
+  JOIN pg_namespace en ON en.oid = e.typnamespace;
+
+CREATE VIEW information_schema.view_column_usage AS
+SELECT DISTINCT current_database() AS view_catalog, n.nspname AS view_schema,
+  v.relname AS view_name, current_database() AS table_catalog, tn.nspname AS table_schema,
+  t.relname AS table_name, a.attname AS column_name
+FROM pg_depend d
+  JOIN pg_class v ON v.oid = d.objid AND v.relkind = 'v'
+  JOIN pg_namespace n ON n.oid = v.relnamespace
+  JOIN pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p', 'v')
+  JOIN pg_namespace tn ON tn.oid = t.relnamespace
+  JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+  AND d.refobjid <> d.objid AND pg_has_role(t.relowner, 'USAGE');
+
+CREATE VIEW information_schema.view_routine_usage AS
+SELECT DISTINCT current_database() AS table_catalog, n.nspname AS table_schema,
+  v.relname AS table_name, current_database() AS specific_catalog,
+  pn.nspname AS specific_schema, nameconcatoid(p.proname, p.oid) AS specific_name
+FROM pg_depend d
+  JOIN pg_class v ON v.oid = d.objid AND v.relkind = 'v'
+  JOIN pg_namespace n ON n.oid = v.relnamespace
+  JOIN pg_proc p ON p.oid = d.refobjid
+  JOIN pg_namespace pn ON pn.oid = p.pronamespace
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_proc'::regclass
+  AND pg_has_role(p.proowner, 'USAGE');
+
+CREATE VIEW information_schema.check_constraint_routine_usage AS
+SELECT DISTINCT current_database() AS constraint_catalog, n.nspname AS constraint_schema,
+  c.conname AS constraint_name, current_database() AS specific_catalog,
+  pn.nspname AS specific_schema, nameconcatoid(p.proname, p.oid) AS specific_name
+FROM pg_depend d
+  JOIN pg_constraint c ON c.oid = d.objid AND c.contype = 'c'
+  JOIN pg_namespace n ON n.oid = c.connamespace
+  JOIN pg_proc p ON p.oid = d.refobjid
+  JOIN pg_namespace pn ON pn.oid = p.pronamespace
+WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_proc'::regclass
+  AND pg_has_role(p.proowner, 'USAGE');
+
+CREATE VIEW information_schema.column_column_usage AS
+SELECT DISTINCT current_database() AS table_catalog, n.nspname AS table_schema,
+  c.relname AS table_name, r.attname AS column_name, a.attname AS dependent_column
+FROM pg_attrdef d
+  JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+    AND p.refclassid = 'pg_class'::regclass AND p.refobjid = d.adrelid
+  JOIN pg_class c ON c.oid = d.adrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum
+  JOIN pg_attribute r ON r.attrelid = c.oid AND r.attnum = p.refobjsubid
+WHERE a.attgenerated <> '' AND r.attnum <> a.attnum AND pg_has_role(c.relowner, 'USAGE');
 
 CREATE VIEW information_schema.column_udt_usage AS
 SELECT udt_catalog, udt_schema, udt_name, table_catalog, table_schema, table_name, column_name
@@ -421,38 +533,136 @@ WHERE pg_has_role(m.member, 'USAGE');
 
 CREATE VIEW information_schema.routines AS
 SELECT current_database() AS specific_catalog, n.nspname AS specific_schema,
-  p.proname || '_' || p.oid AS specific_name, current_database() AS routine_catalog,
-  n.nspname AS routine_schema, p.proname AS routine_name, 'FUNCTION' AS routine_type,
+  nameconcatoid(p.proname, p.oid) AS specific_name, current_database() AS routine_catalog,
+  n.nspname AS routine_schema, p.proname AS routine_name,
+  CASE p.prokind WHEN 'f' THEN 'FUNCTION' END AS routine_type,
   current_database() AS type_udt_catalog, tn.nspname AS type_udt_schema,
-  t.typname AS type_udt_name, format_type(t.oid, NULL) AS data_type, 0 AS dtd_identifier,
+  t.typname AS type_udt_name,
+  CASE WHEN t.typlen = -1 AND t.typelem <> 0 THEN 'ARRAY'
+    WHEN tn.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
+    ELSE 'USER-DEFINED' END AS data_type, 0 AS dtd_identifier,
   CASE WHEN p.prolang = 14 THEN 'SQL' ELSE 'EXTERNAL' END AS routine_body,
-  CASE WHEN p.prolang = 14 AND pg_has_role(p.proowner, 'USAGE') THEN p.prosrc END
-    AS routine_definition,
-  CASE WHEN p.prolang <> 14 THEN p.prosrc END AS external_name,
+  CASE WHEN pg_has_role(p.proowner, 'USAGE') THEN p.prosrc END AS routine_definition,
   CASE WHEN p.prolang = 14 THEN 'SQL' ELSE 'INTERNAL' END AS external_language,
   'GENERAL' AS parameter_style,
   CASE WHEN p.provolatile = 'i' THEN 'YES' ELSE 'NO' END AS is_deterministic,
   'MODIFIES' AS sql_data_access, CASE WHEN p.proisstrict THEN 'YES' ELSE 'NO' END AS is_null_call,
-  'YES' AS schema_level_routine, 0 AS max_dynamic_result_sets, 'INVOKER' AS security_type
+  'YES' AS schema_level_routine, 0 AS max_dynamic_result_sets, 'INVOKER' AS security_type,
+  'NO' AS as_locator, 'NO' AS is_udt_dependent
 FROM pg_proc p
   JOIN pg_namespace n ON n.oid = p.pronamespace
   JOIN pg_type t ON t.oid = p.prorettype
   JOIN pg_namespace tn ON tn.oid = t.typnamespace
-WHERE p.prokind = 'f';
+WHERE pg_has_role(p.proowner, 'USAGE') OR has_function_privilege(p.oid, 'EXECUTE');
 
 CREATE VIEW information_schema.parameters AS
 SELECT current_database() AS specific_catalog, n.nspname AS specific_schema,
-  p.proname || '_' || p.oid AS specific_name, p.place + 1 AS ordinal_position,
-  'IN' AS parameter_mode, 'NO' AS is_result, 'NO' AS as_locator,
-  NULLIF(p.proargnames[p.place + 1], '') AS parameter_name,
-  pg_get_function_arg_default(p.oid, p.place + 1) AS parameter_default,
-  format_type(t.oid, NULL) AS data_type, current_database() AS udt_catalog,
-  tn.nspname AS udt_schema, t.typname AS udt_name, p.place + 1 AS dtd_identifier
-FROM (SELECT *, generate_subscripts(proargtypes, 1) AS place
-      FROM pg_proc WHERE prokind = 'f') p
+  nameconcatoid(p.proname, p.oid) AS specific_name, (p.x).n AS ordinal_position,
+  CASE COALESCE(p.proargmodes[(p.x).n], 'i') WHEN 'o' THEN 'OUT' WHEN 't' THEN 'OUT'
+    WHEN 'b' THEN 'INOUT' ELSE 'IN' END AS parameter_mode,
+  'NO' AS is_result, 'NO' AS as_locator,
+  NULLIF(p.proargnames[(p.x).n], '') AS parameter_name,
+  CASE WHEN pg_has_role(p.proowner, 'USAGE') THEN pg_get_function_arg_default(p.oid, (p.x).n) END
+    AS parameter_default,
+  CASE WHEN t.typlen = -1 AND t.typelem <> 0 THEN 'ARRAY'
+    WHEN tn.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
+    ELSE 'USER-DEFINED' END AS data_type,
+  current_database() AS udt_catalog, tn.nspname AS udt_schema, t.typname AS udt_name,
+  (p.x).n AS dtd_identifier
+FROM (SELECT *, _pg_expandarray(COALESCE(proallargtypes, proargtypes::oid[])) AS x
+      FROM pg_proc
+      WHERE pg_has_role(proowner, 'USAGE') OR has_function_privilege(oid, 'EXECUTE')) p
   JOIN pg_namespace n ON n.oid = p.pronamespace
-  JOIN pg_type t ON t.oid = p.proargtypes[p.place]
+  JOIN pg_type t ON t.oid = (p.x).x
   JOIN pg_namespace tn ON tn.oid = t.typnamespace;
+
+CREATE VIEW information_schema.routine_privileges AS
+SELECT pg_get_userbyid(x.grantor) AS grantor,
+  CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(x.grantee) END AS grantee,
+  current_database() AS specific_catalog, n.nspname AS specific_schema,
+  nameconcatoid(p.proname, p.oid) AS specific_name, current_database() AS routine_catalog,
+  n.nspname AS routine_schema, p.proname AS routine_name, 'EXECUTE' AS privilege_type,
+  CASE WHEN x.is_grantable OR x.grantee <> 0 AND pg_has_role(x.grantee, p.proowner, 'USAGE')
+    THEN 'YES' ELSE 'NO' END AS is_grantable
+FROM pg_proc p
+  JOIN pg_namespace n ON n.oid = p.pronamespace,
+  LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) x
+WHERE x.privilege_type = 'EXECUTE'
+  AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_routine_grants AS
+SELECT * FROM information_schema.routine_privileges
+WHERE grantor IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'))
+  OR grantee IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'));
+
+CREATE VIEW information_schema.udt_privileges AS
+SELECT pg_get_userbyid(x.grantor) AS grantor,
+  CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(x.grantee) END AS grantee,
+  current_database() AS udt_catalog, n.nspname AS udt_schema, t.typname AS udt_name,
+  'TYPE USAGE' AS privilege_type,
+  CASE WHEN x.is_grantable OR x.grantee <> 0 AND pg_has_role(x.grantee, t.typowner, 'USAGE')
+    THEN 'YES' ELSE 'NO' END AS is_grantable
+FROM pg_type t
+  JOIN pg_namespace n ON n.oid = t.typnamespace,
+  LATERAL aclexplode(COALESCE(t.typacl, acldefault('T', t.typowner))) x
+WHERE t.typtype = 'c' AND x.privilege_type = 'USAGE'
+  AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_udt_grants AS
+SELECT * FROM information_schema.udt_privileges
+WHERE grantor IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'))
+  OR grantee IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'));
+
+CREATE VIEW information_schema.usage_privileges AS
+SELECT pg_get_userbyid(c.collowner) AS grantor, 'PUBLIC' AS grantee,
+  current_database() AS object_catalog, n.nspname AS object_schema, c.collname AS object_name,
+  'COLLATION' AS object_type, 'USAGE' AS privilege_type, 'NO' AS is_grantable
+FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
+UNION ALL
+SELECT pg_get_userbyid(x.grantor),
+  CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(x.grantee) END,
+  current_database(), n.nspname, o.name, o.kind, 'USAGE',
+  CASE WHEN x.is_grantable OR x.grantee <> 0 AND pg_has_role(x.grantee, o.owner, 'USAGE')
+    THEN 'YES' ELSE 'NO' END
+FROM (
+    SELECT typname, typnamespace, typowner, 'DOMAIN',
+      COALESCE(typacl, acldefault('T', typowner))
+    FROM pg_type WHERE typtype = 'd'
+    UNION ALL
+    SELECT relname, relnamespace, relowner, 'SEQUENCE',
+      COALESCE(relacl, acldefault('r', relowner))
+    FROM pg_class WHERE relkind = 'S'
+  ) o(name, namespace, owner, kind, acl)
+  JOIN pg_namespace n ON n.oid = o.namespace,
+  LATERAL aclexplode(o.acl) x
+WHERE x.privilege_type = 'USAGE'
+  AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_usage_grants AS
+SELECT * FROM information_schema.usage_privileges
+WHERE grantor IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'))
+  OR grantee IN (SELECT rolname FROM pg_authid WHERE pg_has_role(oid, 'USAGE'));
+
+CREATE VIEW information_schema.data_type_privileges AS
+SELECT current_database() AS object_catalog, udt_schema AS object_schema,
+  udt_name AS object_name, 'USER-DEFINED TYPE' AS object_type, dtd_identifier
+FROM information_schema.attributes
+UNION ALL
+SELECT current_database(), table_schema, table_name, 'TABLE', dtd_identifier
+FROM information_schema.columns
+UNION ALL
+SELECT current_database(), domain_schema, domain_name, 'DOMAIN', dtd_identifier
+FROM information_schema.domains
+UNION ALL
+SELECT current_database(), specific_schema, specific_name, 'ROUTINE', dtd_identifier
+FROM information_schema.parameters
+UNION ALL
+SELECT current_database(), specific_schema, specific_name, 'ROUTINE', dtd_identifier
+FROM information_schema.routines;
+
+CREATE VIEW information_schema.administrable_role_authorizations AS
+SELECT grantee, role_name, is_grantable FROM information_schema.applicable_roles
+WHERE is_grantable = 'YES';
 
 CREATE VIEW information_schema.character_sets AS
 SELECT 'UTF8' AS character_set_name, 'UCS' AS character_repertoire, 'UTF8' AS form_of_use,

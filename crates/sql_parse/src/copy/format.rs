@@ -57,6 +57,7 @@ pub enum Header {
     reason = "each is a word of the statement that may be there"
 )]
 struct Given {
+    is_to: bool,
     is_csv: bool,
     is_binary: bool,
     must_match: bool,
@@ -80,9 +81,45 @@ impl Format {
             .any(|name| name == column || is_all(name))
     }
 
-    /// The form that options ask for.
-    pub fn new(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
-        let mut given = Given::default();
+    /// Options about columns, with the columns that they name.
+    pub fn forced(&self) -> [(&'static str, Vec<&str>); 3] {
+        [
+            ("FORCE_QUOTE", named(&self.force_quote)),
+            ("FORCE_NOT_NULL", named(&self.force_not_null)),
+            ("FORCE_NULL", named(&self.force_null)),
+        ]
+    }
+
+    /// Fails if an option names a column that is not copied: `is_known` says that the table has it.
+    pub fn check_forced(&self, copied: &[&str], is_known: bool) -> Result<()> {
+        for (option, columns) in self.forced() {
+            let Some(column) = columns.iter().find(|column| !copied.contains(column)) else {
+                continue;
+            };
+            return Err(if is_known {
+                let message = format!("{option} column \"{column}\" not referenced by COPY");
+                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+            } else {
+                let message = format!("column \"{column}\" does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            });
+        }
+        Ok(())
+    }
+
+    /// The form that options of `COPY ... TO` ask for, or of `FROM`.
+    pub fn new(options: &[CopyOption], legacy: &[CopyLegacyOption], is_to: bool) -> Result<Self> {
+        let names = options.iter().map(name_of);
+        let mut names: Vec<&str> = names.chain(legacy.iter().flat_map(legacy_names)).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            let message = "conflicting or redundant options";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut given = Given {
+            is_to,
+            ..Given::default()
+        };
         for option in options {
             given.add(option)?;
         }
@@ -90,6 +127,51 @@ impl Format {
             given.add_legacy(option)?;
         }
         given.checked()
+    }
+}
+
+/// The columns of an option but the mark for all of them.
+fn named(columns: &[String]) -> Vec<&str> {
+    let named = columns.iter().filter(|column| !column.starts_with(MARK));
+    named.map(String::as_str).collect()
+}
+
+/// The name of an option, which is given once.
+fn name_of(option: &CopyOption) -> &'static str {
+    match option {
+        CopyOption::Format(_) => "format",
+        CopyOption::Freeze(_) => "freeze",
+        CopyOption::Delimiter(_) => "delimiter",
+        CopyOption::Null(_) => "null",
+        CopyOption::Header(_) => "header",
+        CopyOption::Quote(_) => "quote",
+        CopyOption::Escape(_) => "escape",
+        CopyOption::ForceQuote(_) => "force_quote",
+        CopyOption::ForceNotNull(_) => "force_not_null",
+        CopyOption::ForceNull(_) => "force_null",
+        CopyOption::Encoding(name) if name.strip_prefix(MARK) == Some(HEADER_MATCH) => "header",
+        CopyOption::Encoding(_) => "encoding",
+    }
+}
+
+/// The names of options in the older spelling.
+fn legacy_names(option: &CopyLegacyOption) -> Vec<&'static str> {
+    match option {
+        CopyLegacyOption::Binary => vec!["format"],
+        CopyLegacyOption::Delimiter(_) => vec!["delimiter"],
+        CopyLegacyOption::Null(_) => vec!["null"],
+        CopyLegacyOption::Header => vec!["header"],
+        CopyLegacyOption::Csv(options) => {
+            let names = options.iter().map(|option| match option {
+                CopyLegacyCsvOption::Header => "header",
+                CopyLegacyCsvOption::Quote(_) => "quote",
+                CopyLegacyCsvOption::Escape(_) => "escape",
+                CopyLegacyCsvOption::ForceQuote(_) => "force_quote",
+                CopyLegacyCsvOption::ForceNotNull(_) => "force_not_null",
+            });
+            std::iter::once("format").chain(names).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -186,18 +268,37 @@ impl Given {
         Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
     }
 
-    /// Options of CSV go with CSV alone.
+    /// Options of CSV go with CSV alone, and those of columns one way only.
     fn check_mode(&self) -> Result<()> {
-        let forced = [&self.force_quote, &self.force_not_null, &self.force_null];
-        let option = match self {
-            _ if self.is_csv => return Ok(()),
-            _ if self.quote.is_some() => "quote",
-            _ if self.escape.is_some() => "escape",
-            _ if forced.iter().any(|columns| !columns.is_empty()) => "force quote",
-            _ => return Ok(()),
-        };
-        let message = format!("COPY {option} available only in CSV mode");
-        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+        let refused = |message| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        let both = [
+            ("quote", self.quote.is_some()),
+            ("escape", self.escape.is_some()),
+        ];
+        let one_way = [
+            ("force quote", !self.force_quote.is_empty(), true),
+            ("force not null", !self.force_not_null.is_empty(), false),
+            ("force null", !self.force_null.is_empty(), false),
+        ];
+        let given = one_way
+            .iter()
+            .map(|(option, is_given, _)| (*option, *is_given));
+        for (option, _) in both
+            .into_iter()
+            .chain(given)
+            .filter(|(_, is_given)| *is_given)
+        {
+            if !self.is_csv {
+                return refused(format!("COPY {option} available only in CSV mode"));
+            }
+        }
+        for (option, _, is_of_to) in one_way.into_iter().filter(|(_, is_given, _)| *is_given) {
+            if is_of_to != self.is_to {
+                let way = if is_of_to { "TO" } else { "FROM" };
+                return refused(format!("COPY {option} only available using COPY {way}"));
+            }
+        }
+        Ok(())
     }
 
     /// The options with their defaults, if they fit each other.

@@ -429,7 +429,7 @@ mod tests {
         } else {
             Vec::new()
         };
-        let format = Format::new(&options, &[])?;
+        let format = Format::new(&options, &[], false)?;
         let mut reader = Reader::new(&format);
         // One byte at a time, so that every cut is tried.
         let mut bytes = text.bytes();
@@ -506,7 +506,7 @@ mod tests {
     /// Bytes after the end marker were kept until the last one had come.
     #[test]
     fn bytes_after_the_end_are_dropped() {
-        let format = Format::new(&[], &[]).unwrap();
+        let format = Format::new(&[], &[], false).unwrap();
         let mut reader = Reader::new(&format);
         let mut pieces = 0;
         let mut more = |buffer: &mut Vec<u8>| {
@@ -528,7 +528,7 @@ mod tests {
     /// A record without end took all memory.
     #[test]
     fn records_have_a_largest_size() {
-        let format = Format::new(&[], &[]).unwrap();
+        let format = Format::new(&[], &[], false).unwrap();
         let mut reader = Reader::new(&format);
         let mut more = |buffer: &mut Vec<u8>| {
             assert!(buffer.len() <= RECORD_BYTES_MAX);

@@ -38,7 +38,7 @@ fn print_level<'a>(
     out.push('{');
     for place in 0..array.dimensions[level].length {
         if place > 0 {
-            out.push(',');
+            out.push(array.element.delimiter());
         }
         if level + 1 < array.dimensions.len() {
             print_level(out, array, level + 1, elements, context)?;
@@ -64,7 +64,9 @@ fn print_element(
     let text = text_io::print(element, kind, context)?;
     let is_quoted = text.is_empty()
         || text.eq_ignore_ascii_case("null")
-        || text.contains(|c: char| matches!(c, '"' | '\\' | '{' | '}' | ',') || is_space(c));
+        || text.contains(|c: char| {
+            matches!(c, '"' | '\\' | '{' | '}') || c == kind.delimiter() || is_space(c)
+        });
     if !is_quoted {
         out.push_str(&text);
         return Ok(());
@@ -263,7 +265,7 @@ impl Reader<'_> {
                 if self.lengths.len() > level + 1 {
                     return Err(match self.rest.chars().next() {
                         None => LevelError::Malformed("Unexpected end of input.".into()),
-                        Some(c @ ('}' | ',')) => {
+                        Some(c) if c == '}' || c == self.element.delimiter() => {
                             LevelError::Malformed(format!("Unexpected \"{c}\" character."))
                         }
                         Some(_) => LevelError::Malformed("Unexpected array element.".into()),
@@ -284,7 +286,7 @@ impl Reader<'_> {
             let next = self.rest.chars().next();
             self.rest = &self.rest[next.map_or(0, char::len_utf8)..];
             match next {
-                Some(',') => {}
+                Some(next) if next == self.element.delimiter() => {}
                 Some('}') => return self.close(level, count),
                 Some(other) => {
                     return Err(LevelError::Malformed(match other {
@@ -347,7 +349,8 @@ impl Reader<'_> {
                 '{' if !in_quotes => {
                     return Err(LevelError::Malformed("Unexpected \"{\" character.".into()));
                 }
-                ',' | '}' if !in_quotes => break at,
+                '}' if !in_quotes => break at,
+                end if end == self.element.delimiter() && !in_quotes => break at,
                 other => {
                     if is_closed && !is_space(other) {
                         return Err(LevelError::Malformed("Unexpected array element.".into()));

@@ -378,6 +378,11 @@ impl Kind {
         )
     }
 
+    /// The letter between elements of an array of this kind, in its text.
+    pub fn delimiter(self) -> char {
+        if self == Kind::Box { ';' } else { ',' }
+    }
+
     /// The kind of the elements, where it is an array.
     pub fn element(self) -> Option<Self> {
         match self {

@@ -4,11 +4,11 @@
 
 use super::depend::PLPGSQL;
 use super::rows::{Maker, Rows, Sources, flag, text};
-use super::types::OPERATOR_CLASSES;
 use crate::catalog::{Body, Names, Oid, PUBLIC};
 use crate::define::{BUILT_IN, LANGUAGE};
 use crate::error::Result;
 use crate::types::Datum;
+use sql_bind::system::OPERATOR_CLASSES;
 
 pub(super) const MAKERS: &[Maker] = &[
     ("pg_am", access_methods),

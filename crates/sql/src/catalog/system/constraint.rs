@@ -4,13 +4,13 @@
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
 use super::rows::{Maker, Rows, Sources, array, domain_check_oid, flag, small, text, vector};
-use super::types::{operator_class, storage_of};
 use crate::catalog::{
     Action, Body, Catalog, Constraint, Deferral, Foreign, Index, Object, Oid, Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
 use crate::types::{Datum, Kind};
+use sql_bind::system::{operator_class, storage_of};
 
 pub(super) const MAKERS: &[Maker] = &[("pg_index", indexes), ("pg_constraint", constraints)];
 

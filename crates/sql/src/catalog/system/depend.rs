@@ -219,10 +219,16 @@ fn of_partitions(catalog: &Catalog, table: &TableBody, rows: &mut Rows<'_>) {
 /// Defaults depend on their columns, and on the sequences that they ask for numbers.
 fn of_defaults(from: &Sources<'_>, (object, table): (&Object, &TableBody), rows: &mut Rows<'_>) {
     for (at, column) in table.columns.iter().enumerate() {
+        let value = (DEFAULT, default_oid(object.oid, at), 0);
+        if let Origin::Generated(text) = &column.origin {
+            for read in from.definitions().columns_read(object, text) {
+                push(value, (CLASS, object.oid, read + 1), "n", rows);
+            }
+            push(value, (CLASS, object.oid, at + 1), "i", rows);
+        }
         let Some(default) = &column.default else {
             continue;
         };
-        let value = (DEFAULT, default_oid(object.oid, at), 0);
         if let Some(sequence) = sequence_of(from, default) {
             push(value, (CLASS, sequence, 0), "n", rows);
         }

@@ -28,3 +28,4 @@ mod types;
 pub(crate) use constraint::domain_check;
 pub(crate) use made::rows;
 pub(crate) use rows::Sources;
+pub(crate) use schema::catalogue_of;

@@ -8,10 +8,12 @@ use super::rows::{
     text,
 };
 use crate::catalog::{Body, Materialized, OWNER, Object, Oid, Rule, ViewBody, domain_of, is_typed};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::types::{Datum, Kind, Type};
 use sql_bind::{Binder, Resolved, object_scope};
 use sql_parse::LineIndex;
+use sqlparser::ast::Statement;
+use std::collections::BTreeSet;
 
 /// An object or a part of one: the relation of the catalogue that it is in, its number there, and a
 /// column.
@@ -50,7 +52,7 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
                 add((REWRITE, oid, 0), reads.clone());
             }
         }
-        Body::View(ViewBody { reads, .. }) => add((REWRITE, oid, 0), reads.clone()),
+        Body::View(view) => of_view(from, (oid, view), rows),
         Body::Domain(domain) => {
             let elements = domain.elements.map(domain_of);
             let base = elements.or_else(|| defined(domain.base));
@@ -82,6 +84,25 @@ pub(super) fn of_texts_and_types(from: &Sources<'_>, object: &Object, rows: &mut
     }
 }
 
+/// A view needs the columns that it names, functions and types, and relations of which it names no
+/// column.
+fn of_view(from: &Sources<'_>, (oid, view): (Oid, &ViewBody), rows: &mut Rows<'_>) {
+    let resolved = from.resolved_query(&view.query);
+    let resolved = resolved.iter();
+    let columns: BTreeSet<_> = resolved.clone().flat_map(Resolved::columns).collect();
+    let named: BTreeSet<Oid> = resolved.flat_map(Resolved::objects).collect();
+    for (table, at) in &columns {
+        rows.push(need((REWRITE, oid, 0), (CLASS, *table, *at as i32 + 1)));
+    }
+    let has_columns = |read: &Oid| columns.iter().any(|(table, _)| table == read);
+    let named = named.iter().chain(&view.reads).copied();
+    for needed in named.collect::<BTreeSet<Oid>>() {
+        if !has_columns(&needed) {
+            push(from, (REWRITE, oid, 0), needed, rows);
+        }
+    }
+}
+
 /// The number of a type, if it is one of a user or an array of such.
 fn defined(data_type: Type) -> Option<Oid> {
     match data_type.kind {
@@ -108,15 +129,20 @@ fn push(from: &Sources<'_>, (class, oid, column): Part, needed: Oid, rows: &mut 
     if needed_class == CLASS && needed == oid {
         return;
     }
-    rows.push([
-        ("classid", Datum::Oid(class)),
-        ("objid", Datum::Oid(oid)),
-        ("objsubid", Datum::Int4(column)),
-        ("refclassid", Datum::Oid(needed_class)),
-        ("refobjid", Datum::Oid(needed)),
-        ("refobjsubid", Datum::Int4(0)),
+    rows.push(need((class, oid, column), (needed_class, needed, 0)));
+}
+
+/// The row of a need.
+fn need(own: Part, needed: Part) -> [(&'static str, Datum); 7] {
+    [
+        ("classid", Datum::Oid(own.0)),
+        ("objid", Datum::Oid(own.1)),
+        ("objsubid", Datum::Int4(own.2)),
+        ("refclassid", Datum::Oid(needed.0)),
+        ("refobjid", Datum::Oid(needed.1)),
+        ("refobjsubid", Datum::Int4(needed.2)),
         ("deptype", text("n")),
-    ]);
+    ]
 }
 
 impl Sources<'_> {
@@ -135,10 +161,23 @@ impl Sources<'_> {
     fn resolved(&self, object: &Object, text: &str) -> Result<Resolved> {
         let tree = sql_parse::parse_expression(text)?;
         let scope = object_scope(object)?;
+        self.bound(text, |binder| {
+            binder.resolved_expression((&tree, None), (scope, Some(object.oid)))
+        })
+    }
+
+    fn resolved_query(&self, text: &str) -> Result<Resolved> {
+        let parsed = sql_parse::parse_stored(text)?;
+        match parsed.first().map(|parsed| &*parsed.statement) {
+            Some(Statement::Query(query)) => self.bound(text, |binder| binder.resolved(query)),
+            _ => Err(SqlError::internal("a view has a query")),
+        }
+    }
+
+    fn bound<T>(&self, text: &str, body: impl FnOnce(&mut Binder<'_>) -> T) -> T {
         let mut names = self.names.clone();
         (names.role, names.has_all_rights) = (OWNER, true);
         let (database, places) = (self.session.sql.database(), LineIndex::new(text));
-        let mut binder = Binder::new(&names, database, self.context, &places);
-        binder.resolved_expression((&tree, None), (scope, Some(object.oid)))
+        body(&mut Binder::new(&names, database, self.context, &places))
     }
 }

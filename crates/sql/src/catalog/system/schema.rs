@@ -9,7 +9,6 @@ use super::rows::{
     AUTHID, CLASS, CONSTRAINT, DATABASES, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array,
     default_oid, domain_check_oid, flag, small, text, vector,
 };
-use super::types::storage_of;
 use crate::catalog::{
     Body, Column, DATABASE, DATABASE_OWNER_NAME, Index, Object, Oid, Origin, PUBLIC,
     PartitionBound, Rule, TableBody, Typed, ViewBody, typed_table,
@@ -18,7 +17,7 @@ use crate::error::Result;
 use crate::state::{Definitions, distinct_names};
 use crate::types::{Datum, Kind, Type};
 use sql_bind::parts_of;
-use sql_bind::system::Relation;
+use sql_bind::system::{Relation, storage_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -606,7 +605,7 @@ fn sequences(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 /// The catalogue that an object is a row of.
-pub(super) fn catalogue_of(object: &Object) -> Oid {
+pub(crate) fn catalogue_of(object: &Object) -> Oid {
     match object.body {
         Body::Schema => NAMESPACE,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,

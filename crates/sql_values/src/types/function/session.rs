@@ -21,6 +21,13 @@ const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> 
 
 /// Functions about objects.
 pub const ABOUT_OBJECTS: &[Function] = &[
+    about(
+        "pg_index_column_has_property",
+        &[Regclass, Int4, Text],
+        Bool,
+    ),
+    about("pg_index_has_property", &[Regclass, Text], Bool),
+    about("pg_indexam_has_property", &[OID, Text], Bool),
     about("format_type", &[OID, Int4], Text).nullable(),
     about("oidvectortypes", &[Kind::OidVector], Text),
     about("pg_get_expr", &[NodeTree, OID], Text),
@@ -85,11 +92,6 @@ pub const ABOUT_OBJECTS: &[Function] = &[
         ("level", Int4),
     ]),
     about("pg_describe_object", &[OID, OID, Int4], Text),
-    about_set(
-        "_pg_expandarray",
-        &[Kind::Array(&Int2)],
-        Kind::Composite(EXPANDED),
-    ),
     about("acldefault", &[Char, OID], TEXTS),
     about_set("aclexplode", &[TEXTS], Kind::Record).columns(&[
         ("grantor", OID),
@@ -117,10 +119,43 @@ const fn about_set(name: &'static str, arguments: &'static [Kind], result: Kind)
     Function::with_body(name, arguments, result, Body::HostSet(name)).stable()
 }
 
-/// The number of the type of `_pg_expandarray`'s rows.
-pub const EXPANDED: u32 = 13_400;
-/// Their fields.
-pub const EXPANDED_FIELDS: [(&str, Kind); 2] = [("x", Int2), ("n", Int4)];
+/// `_pg_expandarray` over arrays of each of these kinds. Types of its rows have numbers that no
+/// relation has.
+macro_rules! expanders {
+    ($($number:literal $kind:ident)*) => {
+        /// The numbers of these types, and the kinds of the elements.
+        pub const EXPANDED: &[(u32, Kind)] = &[$(($number, Kind::$kind)),*];
+
+        /// The functions.
+        pub const EXPANDERS: &[Function] = &[$(about_set(
+            "_pg_expandarray",
+            &[Kind::Array(&Kind::$kind)],
+            Kind::Composite($number),
+        )),*];
+    };
+}
+
+/// The same over vectors, which are not those arrays.
+pub const VECTOR_EXPANDERS: &[Function] = &[
+    about_set(
+        "_pg_expandarray",
+        &[Kind::Int2Vector],
+        Kind::Composite(13_601),
+    ),
+    about_set(
+        "_pg_expandarray",
+        &[Kind::OidVector],
+        Kind::Composite(13_602),
+    ),
+];
+
+expanders! {
+    13_601 Int2 13_602 Oid 13_603 Int4 13_604 Int8 13_605 Text 13_606 Name 13_607 Char
+    13_608 Varchar 13_609 Bpchar 13_610 Bool 13_611 Numeric 13_612 Float4 13_613 Float8
+    13_614 Uuid 13_615 Date 13_616 Time 13_617 Timetz 13_618 Timestamp 13_619 Timestamptz
+    13_620 Interval 13_621 Json 13_622 Jsonb 13_623 Bytea 13_624 Regclass 13_625 Regtype
+    13_626 Xid 13_627 Tid 13_628 Point 13_629 Regproc 13_630 Regprocedure 13_631 Record
+}
 
 /// The ways to name a role and an object: by name or number, or the role of the session.
 macro_rules! forms {
