@@ -241,17 +241,13 @@ impl Database {
         platform: Box<dyn Keeper>,
     ) -> Result<Self> {
         let Components {
-            mut engines,
+            engines,
             commits,
             descriptor,
             generation,
         } = parts;
-        let has_archive = match engines.first_mut() {
-            Some(first) => first.idle()?.marks().is_some(),
-            None => false,
-        };
         let archives = engines.iter().filter_map(|engine| engine.archive_watch());
-        let archives = archives.collect();
+        let archives: Vec<_> = archives.collect();
         let shapes = engines.first().map(|engine| engine.tables());
         let (catalogue, hidden) =
             tables_of(shapes.unwrap_or_default(), serial, descriptor.partitions)?;
@@ -298,10 +294,10 @@ impl Database {
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
             recording,
-            archives,
-            has_marks: has_archive
+            has_marks: !archives.is_empty()
                 && descriptor.partitions > 1
                 && options.mode.access() == Access::Write,
+            archives,
             alone: Mutex::new(()),
             turns: Turns::default(),
             is_closed: false,

@@ -150,7 +150,7 @@ fn no_type(name: &str) -> SqlError {
     let plain = lower.split('(').next().unwrap_or_default().trim_end();
     let known = NOT_HERE.iter().find(|(names, _)| names.contains(&plain));
     if let Some((_, instead)) = known {
-        return SqlError::unsupported(&format!("the type {plain}"), &format!("Use {instead}."));
+        return SqlError::unsupported(format!("the type {plain}"), format!("Use {instead}."));
     }
     let message = format!("type \"{}\" does not exist", name.to_lowercase());
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)

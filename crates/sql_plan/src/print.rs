@@ -146,10 +146,6 @@ impl Printer<'_> {
                 write_text(out, format_args!(" IS {not}DISTINCT FROM "))?;
                 self.operand(out, &pair.1, Parent::Test)
             }),
-            // The row of a table as a value.
-            Expr::Case(branches, row) if branches.is_empty() => {
-                self.expression(out, row, shows_implicit)
-            }
             Expr::Case(branches, otherwise) => self.case(out, branches, otherwise),
             Expr::Coalesce(parts) => self.listed(out, "COALESCE(", parts, ")"),
             Expr::Extreme(parts, true) => self.listed(out, "GREATEST(", parts, ")"),
@@ -374,6 +370,10 @@ impl Printer<'_> {
     }
 
     fn case(&self, out: &mut String, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<()> {
+        if branches.is_empty() {
+            // The row of a table as a value.
+            return self.expression(out, otherwise, true);
+        }
         if let [(Expr::Call(equal), Expr::Constant(Datum::Null, _))] = branches
             && equal.is_equality()
             && equal.arguments[0].is_same(otherwise)

@@ -13,7 +13,7 @@ use super::change::Version;
 use super::images::Images;
 use super::writes::WriteSet;
 use crate::error::Result;
-use crate::table::{Table, TableEntry};
+use crate::table::{Index, Table, TableEntry};
 use storage::record::{IndexId, KeyBuf, KeyEncoder, Placement, Row, TableId};
 
 /// Versions of rows that replace those below.
@@ -60,9 +60,9 @@ impl Layer for ImageLayer<'_> {
 }
 
 /// Rows as the transaction has changed them, up to one of its changes.
-pub(super) struct WriteLayer<'w> {
-    pub(super) writes: &'w WriteSet,
-    pub(super) number: u64,
+struct WriteLayer<'w> {
+    writes: &'w WriteSet,
+    number: u64,
 }
 
 impl Layer for WriteLayer<'_> {
@@ -102,6 +102,19 @@ pub(super) struct Batch<'s> {
 }
 
 impl Batch<'_> {
+    /// Puts the transaction's own writes up to a number over the rows.
+    pub(super) fn cover_with(
+        &mut self,
+        writes: &mut WriteSet,
+        index: Option<&Index>,
+        number: u64,
+    ) -> Result<()> {
+        if let Some(index) = index {
+            writes.order_by(index)?;
+        }
+        self.cover(&WriteLayer { writes, number })
+    }
+
     /// Puts a layer over the rows.
     pub(super) fn cover(&mut self, layer: &impl Layer) -> Result<()> {
         let id = self.table.id();

@@ -10,7 +10,7 @@
 use super::client::Connection;
 use super::clock::View;
 use super::interval::Interval;
-use super::merge::{Batch, WriteLayer};
+use super::merge::Batch;
 use super::writes::StatementSavepoint;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
@@ -274,13 +274,7 @@ impl Scan {
             view.with_images(batch.table.id(), |images| batch.cover(&images))?
         })?;
         let open = connection.open()?;
-        if let Some(index) = &self.index {
-            open.writes.order_by(index)?;
-        }
-        batch.cover(&WriteLayer {
-            writes: &open.writes,
-            number: self.number,
-        })?;
+        batch.cover_with(&mut open.writes, self.index.as_ref(), self.number)?;
         let Batch {
             low,
             high,

@@ -431,7 +431,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
-        self.cold.as_ref().map(|cold| cold.watch())
+        self.cold.as_ref().map(ColdSegments::watch)
     }
 
     fn move_cold(&self) -> Result<bool> {

@@ -653,7 +653,7 @@ impl<P: StreamSource> PageLog for PartitionedLog<P> {
     }
 
     fn archive_watch(&self) -> Option<Arc<ArchiveWatch>> {
-        self.cold.as_ref().map(|cold| cold.watch())
+        self.cold.as_ref().map(Cold::watch)
     }
 
     /// The claim is one more of the stream that has the transaction, where room for its rollback

@@ -499,14 +499,13 @@ impl NativeSource {
         let (Some(Component::Normal(_)), None) = (components.next(), components.next()) else {
             return Err(refused("use the name", Path::new(name), Errno::INVAL));
         };
-        let handle = match self.handle.get() {
-            Some(handle) => handle,
-            None => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let opened = rustix::fs::open(&self.directory, flags, Mode::empty());
-                let opened = opened.map_err(|e| refused("open", &self.directory, e))?;
-                self.handle.get_or_init(|| opened)
-            }
+        let handle = if let Some(handle) = self.handle.get() {
+            handle
+        } else {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = rustix::fs::open(&self.directory, flags, Mode::empty());
+            let opened = opened.map_err(|e| refused("open", &self.directory, e))?;
+            self.handle.get_or_init(|| opened)
         };
         Ok((handle.as_fd(), self.directory.join(name)))
     }

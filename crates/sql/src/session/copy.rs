@@ -270,12 +270,7 @@ impl Session {
             check_deadline(deadline)?;
             let known = data.len();
             let has_more = sink.copy_in(data)?;
-            if let Some(DataEncoding(Some(encoding))) = format.encoding {
-                let text = encoding.decode(&data[known..])?;
-                data.truncate(known);
-                data.extend_from_slice(text.as_bytes());
-            }
-            Ok(has_more)
+            decode(data, known, format).map(|()| has_more)
         };
         let mut records = Records::new(format);
         records.skip_header(columns, format, &mut more)?;
@@ -595,6 +590,16 @@ fn given_places(columns: &[(String, Type)], name: &str, given: &[Ident]) -> Resu
         places.push(at);
     }
     Ok(places)
+}
+
+/// Makes data behind known ones UTF-8, if the statement names another encoding.
+fn decode(data: &mut Vec<u8>, known: usize, format: &Format) -> Result<()> {
+    if let Some(DataEncoding(Some(encoding))) = format.encoding {
+        let text = encoding.decode(&data[known..])?;
+        data.truncate(known);
+        data.extend_from_slice(text.as_bytes());
+    }
+    Ok(())
 }
 
 /// The statement that was planned is not that of the client, so places in it mean nothing there.

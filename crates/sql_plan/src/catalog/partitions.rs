@@ -310,6 +310,51 @@ fn between(keys: &[String], from: &[RangeEnd], to: &[RangeEnd]) -> Vec<String> {
     sides.into_iter().flatten().collect()
 }
 
+impl TableBody {
+    /// Fails unless a table that is to be below has its columns and checks.
+    pub fn check_heir(&self, child: &str, own: &TableBody) -> Result<()> {
+        let mismatch = |message| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        for column in &self.columns {
+            let Some(at) = own.column(&column.name) else {
+                return mismatch(format!("child table is missing column \"{}\"", column.name));
+            };
+            let typed = |column: &Column| (column.data_type, column.domain);
+            if typed(&own.columns[at]) != typed(column) {
+                return mismatch(format!(
+                    "child table \"{child}\" has different type for column \"{}\"",
+                    column.name
+                ));
+            }
+            if column.not_null && !own.columns[at].not_null {
+                return mismatch(format!(
+                    "column \"{}\" in child table must be marked NOT NULL",
+                    column.name
+                ));
+            }
+        }
+        for constraint in &self.constraints {
+            let is_check = matches!(constraint.rule, Rule::Check { .. });
+            if !is_check || self.alone.contains(&constraint.oid) {
+                continue;
+            }
+            let name = &constraint.name;
+            match own.constraints.iter().find(|other| other.name == *name) {
+                None => {
+                    return mismatch(format!("child table is missing constraint \"{name}\""));
+                }
+                Some(other) if own.alone.contains(&other.oid) => {
+                    let message = format!(
+                        "constraint \"{name}\" conflicts with non-inherited constraint on child table \"{child}\""
+                    );
+                    return Err(SqlError::new(SqlState("42P17"), message));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{PartitionBound, RangeEnd, Scheme, Strategy};
@@ -353,50 +398,5 @@ mod tests {
             ["(NOT (((k IS NULL) OR (k = 'it''s'))))"]
         );
         assert!(rest.conditions((&scheme, 0), &[&rest]).is_empty());
-    }
-}
-
-impl TableBody {
-    /// Fails unless a table that is to be below has its columns and checks.
-    pub fn check_heir(&self, child: &str, own: &TableBody) -> Result<()> {
-        let mismatch = |message| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
-        for column in &self.columns {
-            let Some(at) = own.column(&column.name) else {
-                return mismatch(format!("child table is missing column \"{}\"", column.name));
-            };
-            let typed = |column: &Column| (column.data_type, column.domain);
-            if typed(&own.columns[at]) != typed(column) {
-                return mismatch(format!(
-                    "child table \"{child}\" has different type for column \"{}\"",
-                    column.name
-                ));
-            }
-            if column.not_null && !own.columns[at].not_null {
-                return mismatch(format!(
-                    "column \"{}\" in child table must be marked NOT NULL",
-                    column.name
-                ));
-            }
-        }
-        for constraint in &self.constraints {
-            let is_check = matches!(constraint.rule, Rule::Check { .. });
-            if !is_check || self.alone.contains(&constraint.oid) {
-                continue;
-            }
-            let name = &constraint.name;
-            match own.constraints.iter().find(|other| other.name == *name) {
-                None => {
-                    return mismatch(format!("child table is missing constraint \"{name}\""));
-                }
-                Some(other) if own.alone.contains(&other.oid) => {
-                    let message = format!(
-                        "constraint \"{name}\" conflicts with non-inherited constraint on child table \"{child}\""
-                    );
-                    return Err(SqlError::new(SqlState("42P17"), message));
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
     }
 }

@@ -372,7 +372,7 @@ fn many_own_changes_are_found_by_their_index() {
         let mut seed = 7_u64;
         let mut below = |limit: i64| {
             seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-            ((seed >> 33) % limit as u64) as i64
+            ((seed >> 33) % limit.cast_unsigned()).cast_signed()
         };
         for step in 0..600 {
             let (id, amount) = (below(60), below(12));
