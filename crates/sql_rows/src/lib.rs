@@ -22,6 +22,7 @@
 //! | `store` | rows in the order in which they came, read by their numbers |
 //! | `partition`, `hash` | rows divided by the hashes of their keys |
 //! | `row_table` | rows in memory, found by their keys |
+//! | `key_set` | different rows, that a value is looked up in |
 
 #![allow(
     clippy::cast_sign_loss,
@@ -34,6 +35,7 @@ mod codec;
 mod columns;
 mod files;
 mod hash;
+mod key_set;
 mod partition;
 mod row_table;
 mod sort;
@@ -44,6 +46,7 @@ pub use chain::{Chain, Reader};
 pub use columns::{BATCH_ROWS, ColumnValues, Columns};
 pub use files::{Blocks, Files};
 pub use hash::{BuildRowHasher, hash_of};
+pub use key_set::KeySet;
 pub use partition::{LEVELS_MAX, Partitions};
 pub use row_table::{NO_ROW, RowTable};
 pub use sort::{Method, Order, Sorted, Sorter, Usage};

@@ -4,13 +4,14 @@
 //! longer list that is the same for all rows is a set, where the comparison is one of equality.
 
 use super::evaluate::operand;
-use super::key_set::{KeySet, compared};
+use super::key_set::compared;
 use super::{Run, evaluate};
 use crate::error::Result;
 use crate::plan::{Call, Expr, Quantified};
 use crate::types::Datum;
 use crate::types::array::Array;
 use crate::types::function::Body;
+use sql_rows::KeySet;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::slice;

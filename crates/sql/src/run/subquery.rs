@@ -4,14 +4,14 @@
 //! row, which lies on top of the outer rows meanwhile.
 
 use super::evaluate::all;
-use super::key_set::{KeySet, compared};
+use super::key_set::compared;
 use super::{Operator, Run, build, collect, evaluate, let_go, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
 use crate::sink::Batch;
 use crate::types::Datum;
 use crate::types::aggregate::array_of;
-use sql_rows::{SegmentCache, Store};
+use sql_rows::{KeySet, SegmentCache, Store};
 use std::sync::Arc;
 
 /// A query's operators and results, kept for its next use.
