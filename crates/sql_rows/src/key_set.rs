@@ -29,9 +29,10 @@ impl KeySet {
 
     /// Adds a row; false if there is no room for it.
     pub fn insert(&mut self, row: Vec<Datum>) -> bool {
-        let rows = match row.iter().any(Datum::is_null) {
-            true => &mut self.partial,
-            false => &mut self.whole,
+        let rows = if row.iter().any(Datum::is_null) {
+            &mut self.partial
+        } else {
+            &mut self.whole
         };
         if rows.contains(&row) {
             return true;
@@ -56,9 +57,10 @@ impl KeySet {
         };
         let is_unknown = self.partial.iter().any(may_be_equal)
             || has_null && self.whole.iter().any(may_be_equal);
-        match is_unknown {
-            true => Datum::Null,
-            false => Datum::Bool(is_all),
+        if is_unknown {
+            Datum::Null
+        } else {
+            Datum::Bool(is_all)
         }
     }
 }
