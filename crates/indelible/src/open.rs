@@ -37,7 +37,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
-use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method, Precedence};
+use storage::engine::{ArchiveWatch, Engine, EngineOptions, GlobalTxnId, Method, Precedence};
 use storage::record::{KeyRule, TableDef, TableId};
 use storage::table::Table as Shape;
 use storage::{EngineSource, Platform, StorageError};
@@ -241,13 +241,14 @@ impl Database {
         platform: Box<dyn Keeper>,
     ) -> Result<Self> {
         let Components {
-            engines,
+            mut engines,
             commits,
             descriptor,
             generation,
         } = parts;
-        let archives = engines.iter().filter_map(|engine| engine.archive_watch());
-        let archives: Vec<_> = archives.collect();
+        let first = engines.first_mut().map(|first| first.idle()).transpose()?;
+        let has_archive = first.is_some_and(|first| first.marks().is_some());
+        let archives = archives_of(&engines);
         let shapes = engines.first().map(|engine| engine.tables());
         let (catalogue, hidden) =
             tables_of(shapes.unwrap_or_default(), serial, descriptor.partitions)?;
@@ -294,7 +295,7 @@ impl Database {
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
             recording,
-            has_marks: !archives.is_empty()
+            has_marks: has_archive
                 && descriptor.partitions > 1
                 && options.mode.access() == Access::Write,
             archives,
@@ -396,6 +397,11 @@ fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn 
         all.push(next);
     }
     Ok(all)
+}
+
+fn archives_of(engines: &[Box<dyn Engine>]) -> Vec<Arc<ArchiveWatch>> {
+    let archives = engines.iter().map(|engine| engine.archive_watch());
+    archives.flatten().collect()
 }
 
 /// Drops tables whose rewrite was interrupted: they replace a table that is still there. Then drops
