@@ -188,14 +188,13 @@ impl Registry {
     /// anybody needs; whether there was one.
     pub(crate) fn end_a_beginner(&self) -> bool {
         let late = self.now().saturating_sub(BEGIN_MILLIS);
-        let mut all = self.all();
-        all.retain(|seat| seat.entered < late);
-        all.sort_unstable_by_key(|seat| seat.entered);
-        let beginner = all.iter().find(|seat| {
+        let begins = |seat: &Arc<Seat>| {
             let state = seat.state();
             state.phase == Phase::Starting && state.ending.is_none()
-        });
-        if let Some(seat) = beginner {
+        };
+        let late = self.all().into_iter().filter(|seat| seat.entered < late);
+        let beginner = late.filter(begins).min_by_key(|seat| seat.entered);
+        if let Some(seat) = &beginner {
             seat.end(Cause::NotAuthenticated);
         }
         beginner.is_some()

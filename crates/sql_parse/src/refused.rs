@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Kinds of objects that do not exist here, and what to use instead; those with more words come
 /// before those that begin in the same way.
-const KINDS: [(&str, &str); 20] = [
+const KINDS: [(&str, &str); 21] = [
     ("TRIGGER", DEFINED),
     ("EVENT TRIGGER", DEFINED),
     ("RULE", DEFINED),
@@ -26,6 +26,7 @@ const KINDS: [(&str, &str); 20] = [
     ("STATISTICS", "ANALYZE keeps statistics of each column."),
     ("SERVER", ROWS_ELSEWHERE),
     ("FOREIGN DATA WRAPPER", ROWS_ELSEWHERE),
+    ("FOREIGN TABLE", ROWS_ELSEWHERE),
     ("USER MAPPING", ROWS_ELSEWHERE),
     ("TEXT SEARCH", "Use LIKE or a regular expression."),
     ("TABLESPACE", "A database is one directory."),
@@ -179,6 +180,10 @@ mod tests {
             ),
             ("comment on policy p on t is 'x'", "COMMENT ON POLICY"),
             ("drop statistics s", "DROP STATISTICS"),
+            (
+                "alter foreign table f add column a int",
+                "ALTER FOREIGN TABLE",
+            ),
         ] {
             let error = crate::parse(text).err().unwrap();
             let message = format!("{feature} is not supported");

@@ -34,13 +34,16 @@ struct Fixture {
 
 impl Fixture {
     fn new(change: impl FnOnce(&mut server::Options)) -> Self {
+        Self::over(&Options::new().method(Method::NvmInp), change)
+    }
+
+    fn over(options: &Options, change: impl FnOnce(&mut server::Options)) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("indelible-server-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&directory);
-        let options = Options::new().method(Method::NvmInp);
-        let database = Database::create(&directory, &options).unwrap();
+        let database = Database::create(&directory, options).unwrap();
         let mut options = server::Options::new(&directory);
         options.socket = Some(directory.clone());
         change(&mut options);
@@ -706,6 +709,39 @@ fn a_held_partition_does_not_keep_health_waiting() {
         .unwrap();
     drop((table, sql));
     assert!(answer(ask("/status.json")).starts_with("HTTP/1.1 200"));
+}
+
+/// An archive that failed was told by nobody until the disk of the log was full.
+#[test]
+fn an_archive_that_fails_is_counted() {
+    let archive = std::env::temp_dir().join(format!("indelible-archive-{}", std::process::id()));
+    let of_pages = Options::new().method(Method::FullPageWrites);
+    let address = "127.0.0.1:0".parse().unwrap();
+    let fixture = Fixture::over(&of_pages.archive(&archive), |options| {
+        options.http = Some(address);
+    });
+    let address = fixture.server().http_address().unwrap();
+    let metrics = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int primary key)")]);
+    assert!(metrics().contains("indelible_archive_fails 0\n"));
+    std::fs::remove_dir_all(&archive).unwrap();
+    // A thread of its own moves what checkpoints make needless.
+    let fails = (0..1000).any(|id| {
+        client.ask(&[query(&format!("insert into t values ({id})"))]);
+        client.ask(&[query("checkpoint")]);
+        std::thread::sleep(Duration::from_millis(5));
+        metrics().contains("indelible_archive_fails 1\n")
+    });
+    assert!(fails);
+    let text = "select failed_count > 0 from pg_stat_archiver";
+    assert_eq!(client.ask(&[query(text)]), "T D[t] C[SELECT 1] Z[I]");
 }
 
 #[test]
