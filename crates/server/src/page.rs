@@ -37,8 +37,6 @@ const WAITS: &str = "
            query AS statement
     FROM pg_stat_activity
     WHERE pid IN (SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid LIMIT 1000";
-/// The time that each relation may take.
-const LIMIT: &str = "SET statement_timeout = 500";
 const COSTS: &str = "SELECT * FROM pg_stat_nvm";
 const WEAR: &str = "SELECT * FROM pg_stat_nvm_partitions";
 
@@ -100,7 +98,6 @@ impl Page {
 
     fn relations(&self, shared: &Shared) -> Result<Value, SqlError> {
         let mut session = shared.sql.connect()?;
-        session.simple(LIMIT, &mut Table::default())?;
         let database = shared.sql.database();
         let options = shared.options();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -696,17 +696,19 @@ fn a_held_partition_does_not_keep_health_waiting() {
     let sql = fixture.sql.upgrade().unwrap();
     let table = sql.database().create_table("held");
     let table = table.column("id", DataType::Int64).create().unwrap();
-    sql.database()
+    let asked: Vec<_> = sql
+        .database()
         .transaction(|t| {
             t.insert(&table, (1_i64,))?;
-            let asked: Vec<_> = (0..8).map(|_| ask("/status.json")).collect();
+            let asked = (0..8).map(|_| ask("/status.json")).collect();
             assert!(answer(ask("/healthz")).ends_with("\r\n\r\nok\n"));
-            for stream in asked {
-                assert!(answer(stream).starts_with("HTTP/1.1 503"));
-            }
-            Ok(())
+            Ok(asked)
         })
         .unwrap();
+    let answers: Vec<_> = asked.into_iter().map(answer).collect();
+    let waited = answers.iter().filter(|one| one.starts_with("HTTP/1.1 200"));
+    // Two wait, and one may have come when they had ended. The others are refused at once.
+    assert!((2..=3).contains(&waited.count()));
     drop((table, sql));
     assert!(answer(ask("/status.json")).starts_with("HTTP/1.1 200"));
 }
